@@ -40,8 +40,8 @@ def take_fields(
     """
     if not isinstance(document, Mapping):
         raise InvalidInputError("expected an object.", field="document")
-    found = dict(cast("Mapping[str, Any]", document))
-    found_version = found.pop("schema_version", None)
+    fields = dict(cast("Mapping[str, Any]", document))
+    found_version = fields.pop("schema_version", None)
     if found_version != version:
         raise InvalidInputError(
             f"expected {version}, got {str(found_version)[:80]!r}.",
@@ -49,12 +49,12 @@ def take_fields(
             hint="Write the document with this version of the product.",
         )
     for name in required:
-        if name not in found:
+        if name not in fields:
             raise InvalidInputError("this field is missing.", field=name)
-    for name in found:
+    for name in fields:
         if name not in required and name not in optional:
             raise InvalidInputError("this field is unknown.", field=str(name)[:80])
-    return found
+    return fields
 
 
 class FlatDocument:

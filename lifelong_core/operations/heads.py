@@ -280,12 +280,12 @@ def unpin_head(context: Context, call: Unpin) -> PinList:
     return PinList(pins=list(heads.pins(call.model)))
 
 
-def _in_words(found: HeadRecord | str | None) -> str:
-    return describe_head(found.head) if isinstance(found, HeadRecord) else (found or "missing")
+def _in_words(head: HeadRecord | str | None) -> str:
+    return describe_head(head.head) if isinstance(head, HeadRecord) else (head or "missing")
 
 
-def _cycle(found: HeadRecord | str | None) -> str | None:
-    return found.head.provenance.get("cycle") if isinstance(found, HeadRecord) else None
+def _cycle(head: HeadRecord | str | None) -> str | None:
+    return head.head.provenance.get("cycle") if isinstance(head, HeadRecord) else None
 
 
 def _in_force(context: Context, record: HeadRecord, environment: str | None) -> HeadInForce:

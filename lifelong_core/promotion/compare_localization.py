@@ -203,7 +203,7 @@ def _example(
     given: LabelledImage,
     shown: Image.Image,
     maps: Sequence[Floats],
-    found: Stability,
+    stability_of: Stability,
     *,
     class_index: int,
     threshold: float,
@@ -216,7 +216,7 @@ def _example(
         true_class=given.true_class,
         new_overlay=new,
         current_overlay=current,
-        scores={shown: _number(getattr(found, name)) for name, shown in _OF_EXAMPLES.items()},
+        scores={shown: _number(getattr(stability_of, name)) for name, shown in _OF_EXAMPLES.items()},
     )
 
 
@@ -267,13 +267,13 @@ def _scores(made: Sequence[_Compared], *, threshold: float, level: float) -> tup
 
 
 def _score(name: str, values: Sequence[float], unrelated: Sequence[float], level: float) -> LocalizationScore:
-    found = mean_score(name, values, level=level)
+    mean = mean_score(name, values, level=level)
     return LocalizationScore(
         name=SCORE_NAMES[name],
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        defined=found.defined,
+        mean=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        defined=mean.defined,
         unrelated=mean_score(name, unrelated).mean,
     )
 

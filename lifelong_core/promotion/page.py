@@ -201,29 +201,29 @@ def _of(scores: Iterable[ScoreOverImages], score: str) -> ScoreOverImages:
     return next(one for one in scores if one.score == score)
 
 
-def _pairs(found: ClassifierStability, score: str) -> Forest | None:
+def _pairs(stability: ClassifierStability, score: str) -> Forest | None:
     """One row for each pair, the least stable first; None where no pair has the score."""
-    rows = [(f"{pair.first} · {pair.second}", _of(pair.scores, score)) for pair in found.pairs]
+    rows = [(f"{pair.first} · {pair.second}", _of(pair.scores, score)) for pair in stability.pairs]
     known = sorted((row for row in rows if row[1].mean is not None), key=lambda row: row[1].mean or 0.0)
     if not known:
         return None
     return forest([_entry(*row) for row in known[:MOST_PAIRS]], SCORE_NAMES[score])
 
 
-def _table(found: ClassifierStability, score: str) -> list[tuple[str, list[ScoreOverImages | None]]]:
+def _table(stability: ClassifierStability, score: str) -> list[tuple[str, list[ScoreOverImages | None]]]:
     """Each classifier with its score against every other; None against itself."""
     rows: list[tuple[str, list[ScoreOverImages | None]]] = []
-    for one in found.classifiers:
-        pairs = [found.pair(one, other) if other != one else None for other in found.classifiers]
+    for one in stability.classifiers:
+        pairs = [stability.pair(one, other) if other != one else None for other in stability.classifiers]
         rows.append((one, [None if pair is None else _of(pair.scores, score) for pair in pairs]))
     return rows
 
 
-def _panel(found: ClassifierStability) -> Panel | None:
+def _panel(stability: ClassifierStability) -> Panel | None:
     """Images by Spearman's correlation and the adjusted positive Jaccard; None where no image has both."""
     points = [
         (one.name or f"image {one.image}", x, y)
-        for one in found.by_image
+        for one in stability.by_image
         for x, y in [(one.scores["spearman"], one.scores["adjusted_positive_jaccard"])]
         if x is not None and y is not None
     ]
@@ -247,9 +247,9 @@ def _panel(found: ClassifierStability) -> Panel | None:
     )
 
 
-def _least(found: ClassifierStability) -> Sequence[tuple[str, list[float | None]]]:
+def _least(stability: ClassifierStability) -> Sequence[tuple[str, list[float | None]]]:
     """The images that agree least, with the scores of `OF_PAIRS`."""
-    by_kappa = sorted(found.by_image, key=lambda one: _last_if_none(one.scores["adjusted_jaccard"]))
+    by_kappa = sorted(stability.by_image, key=lambda one: _last_if_none(one.scores["adjusted_jaccard"]))
     return [
         (one.name or f"image {one.image}", [one.scores[score] for score in OF_PAIRS])
         for one in by_kappa[:MOST_IMAGES]

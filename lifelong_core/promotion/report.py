@@ -90,7 +90,7 @@ def promotion_report(
     outputs, before = new.head.apply(new.logits), current.head.apply(current.logits)
     paired = _paired(setting, (new, outputs), (current, before))
     changes = _changes(cases, paired, outputs, before, costs=matrix)
-    found = gather_evidence(
+    evidence = gather_evidence(
         paired, new, current, costs=matrix, populations=populations, mcnemar=changes.mcnemar
     )
     return PromotionReport(
@@ -98,14 +98,14 @@ def promotion_report(
         new=_facts(new),
         current=_facts(current),
         origin=cases.origin,
-        verdict=verdict(found, tuple(unknowns(found, cases, (new, current), localization))),
-        new_result=found.new,
-        current_result=found.current,
-        differences=found.differences,
+        verdict=verdict(evidence, tuple(unknowns(evidence, cases, (new, current), localization))),
+        new_result=evidence.new,
+        current_result=evidence.current,
+        differences=evidence.differences,
         calibration=paired.of_metrics(_CALIBRATION),
-        subgroups=found.subgroups,
+        subgroups=evidence.subgroups,
         changes=changes,
-        costs=(_at_the_cases(found), *found.environments),
+        costs=(_at_the_cases(evidence), *evidence.environments),
         cost_matrix=tuple(tuple(row) for row in matrix.tolist()),
         fingerprints=fingerprints,
         localization=localization,
@@ -144,8 +144,8 @@ def _changes(
     )
 
 
-def _at_the_cases(found: Evidence) -> CostDifference:
-    return CostDifference(environment=None, prevalence=found.new.prevalence, difference=found.cost)
+def _at_the_cases(evidence: Evidence) -> CostDifference:
+    return CostDifference(environment=None, prevalence=evidence.new.prevalence, difference=evidence.cost)
 
 
 def _outputs(model: ComparedModel, output: HeadOutput, *, chooses: bool) -> ModelOutputs:

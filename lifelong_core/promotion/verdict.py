@@ -45,13 +45,13 @@ def verdict(evidence: Evidence, unknown: Sequence[str]) -> Verdict:
 
 
 def unknowns(
-    found: Evidence,
+    evidence: Evidence,
     cases: HeldOutCases,
     models: Sequence[ComparedModel],
     localization: LocalizationComparison | None,
 ) -> Iterator[str]:
     """Sentences on what the figures do not tell, the most general first."""
-    cost = found.cost
+    cost = evidence.cost
     yield ALWAYS
     if cost.direction == "open" and cost.has_interval and cost.low != cost.high:
         low, high = (max(0.0, number) for number in (-cost.number("low"), cost.number("high")))
@@ -59,7 +59,7 @@ def unknowns(
             f"An expected cost that is up to {low:.3g} lower or {high:.3g} higher than that of the current model cannot"
             " be excluded: more cases would narrow this."
         )
-    if not found.environments:
+    if not evidence.environments:
         yield "No environment has an estimated class prevalence, so the expected cost in use is not known."
     if not cases.metadata:
         yield "The cases name no subgroups: whether the model is worse for some devices or patients is not known."

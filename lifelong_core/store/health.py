@@ -110,7 +110,7 @@ class Health(Repository):
             "The newest heartbeat of a monitor": sa.select(sa.func.max(tables.monitors.c.seen_at)),
         }
         with self._database.read() as connection:
-            found = {what: connection.scalar(query.limit(1)) for what, query in newest.items()}
+            times = {what: connection.scalar(query.limit(1)) for what, query in newest.items()}
             ahead = now() - database_time(connection)
         present = now()
         sentences: list[str] = []
@@ -119,7 +119,7 @@ class Health(Repository):
             sentences.append(
                 f"The clock of this machine is {_span(ahead)} {side} that of the database server."
             )
-        for what, value in found.items():
+        for what, value in times.items():
             at = logged_at(value) if isinstance(value, UUID) else value
             if at is not None and at - present > _CLOCK_TOLERANCE:
                 sentences.append(

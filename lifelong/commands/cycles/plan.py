@@ -114,7 +114,7 @@ def _plus_minus(half_width: float) -> str:
 def _print_table(plan: SamplePlan, names: Sequence[str], half_width: float | None) -> None:
     from rich.table import Table
 
-    found = _findings(plan, half_width)
+    findings = _findings(plan, half_width)
     table = Table(box=None, header_style="bold")
     few = len(names) <= WIDEST_TABLE
     for column in ("window", *(names if few else ("median class", "widest class"))):
@@ -133,14 +133,14 @@ def _print_table(plan: SamplePlan, names: Sequence[str], half_width: float | Non
         + f", with {round(plan.cases.min()):,} or more calibration cases of each class:"
     )
     Console().print(table)
-    for sentence in _advice(plan, names, found):
+    for sentence in _advice(plan, names, findings):
         echo(sentence)
 
 
-def _advice(plan: SamplePlan, names: Sequence[str], found: dict[str, Any]) -> list[str]:
+def _advice(plan: SamplePlan, names: Sequence[str], findings: dict[str, Any]) -> list[str]:
     """What to do, in words."""
-    wanted, size = found["half_width"], found["size_needed"]
-    cases, then = found["cases_needed"], found["size_needed_then"]
+    wanted, size = findings["half_width"], findings["size_needed"]
+    cases, then = findings["cases_needed"], findings["size_needed_then"]
     further = ", ".join(
         f"{count:,} of {name}" for name, count in zip(names, cases or [0] * len(names), strict=True) if count
     )

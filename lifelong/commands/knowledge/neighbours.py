@@ -74,5 +74,9 @@ def _print_ranking(ranking: Ranking, limit: int) -> None:
     print_rows(rows, as_json=False, empty="There is no source to rank.", below="why")
 
 
-def _neighbour_row(one: Neighbour) -> dict[str, Any]:
-    return {"source": one.source, "distance": one.distance, "cards_agree_to": f"{one.card_similarity:.0%}"}
+def _neighbour_row(neighbour: Neighbour) -> dict[str, Any]:
+    return {
+        "source": neighbour.source,
+        "distance": neighbour.distance,
+        "cards_agree_to": f"{neighbour.card_similarity:.0%}",
+    }

@@ -200,13 +200,16 @@ def _head_in(environment: str | None) -> str:
     return "default head" if environment is None else f"head in {environment}"
 
 
-def _difference(found: HeadDifference, _: DiffHeads | DiffProposal) -> str:
+def _difference(difference: HeadDifference, _: DiffHeads | DiffProposal) -> str:
     """Two heads, what differs, and how many decisions, as lines."""
-    after = "the proposed head" if found.after_version is None else f"head {found.after_version}"
-    lines = [f"Head {found.before_version} {found.before_text}.", f"{after.capitalize()} {found.after_text}."]
-    lines += [f"  {sentence}" for sentence in found.sentences] or ["Both compute the same."]
-    lines += [f"  {one.name}: {_number(one.before)} -> {_number(one.after)}" for one in found.parameters]
-    if (sample := found.decisions) is not None:
+    after = "the proposed head" if difference.after_version is None else f"head {difference.after_version}"
+    lines = [
+        f"Head {difference.before_version} {difference.before_text}.",
+        f"{after.capitalize()} {difference.after_text}.",
+    ]
+    lines += [f"  {sentence}" for sentence in difference.sentences] or ["Both compute the same."]
+    lines += [f"  {one.name}: {_number(one.before)} -> {_number(one.after)}" for one in difference.parameters]
+    if (sample := difference.decisions) is not None:
         lines.append(
             f"{sample.changed:,} of the newest {sample.compared:,} decisions in {sample.environment} change."
         )

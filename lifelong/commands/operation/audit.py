@@ -124,30 +124,30 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
     if (kept := AnchorFile(Settings.load().audit_anchor_file).read()) is not None:
         known.append(kept)
     with open_store() as store:
-        found = store.audit.verify(*known)
+        verification = store.audit.verify(*known)
     if as_json:
         document = {
-            "entries": found.entries,
-            "newest": None if found.newest is None else str(found.newest),
+            "entries": verification.entries,
+            "newest": None if verification.newest is None else str(verification.newest),
             "anchors": [str(anchor) for anchor in known],
-            "faults": [asdict(fault) for fault in found.faults],
+            "faults": [asdict(fault) for fault in verification.faults],
         }
         echo(json.dumps(document))
     else:
-        _print_verification(found, len(known))
-    if found.faults:
+        _print_verification(verification, len(known))
+    if verification.faults:
         sys.exit(1)
 
 
-def _print_verification(found: AuditVerification, anchors: int) -> None:
-    for fault in found.faults:
+def _print_verification(verification: AuditVerification, anchors: int) -> None:
+    for fault in verification.faults:
         echo(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
-    if not found.faults:
+    if not verification.faults:
         compared = f", and the log holds {format_count(anchors, 'anchor')}" if anchors else ""
-        entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+        entries = "1 entry" if verification.entries == 1 else f"{verification.entries} entries"
         echo(f"The audit log is as it was written: {entries}{compared}.")
-    if found.newest is not None:
-        echo(f"Newest entry: {found.newest}")
+    if verification.newest is not None:
+        echo(f"Newest entry: {verification.newest}")
     if not anchors:
         echo("There is no anchor: entries that were removed at the end cannot be seen.")
 

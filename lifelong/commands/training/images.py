@@ -38,17 +38,17 @@ def located(
 
 def refusals(data: Path | None, source_data: Path | None, settings: Settings) -> list[str]:
     """Why a job would not be given these images; empty where it would."""
-    found = list[str]()
+    refused = list[str]()
     try:
         source_path(source_data, settings)
     except InvalidInputError as error:
-        found.append(str(error))
+        refused.append(str(error))
     try:
         with nullcontext() if data is None else located(data, settings):
             pass
     except InvalidInputError as error:
-        found.append(str(error))
-    return found
+        refused.append(str(error))
+    return refused
 
 
 def source_path(data: Path | None, settings: Settings) -> str | None:

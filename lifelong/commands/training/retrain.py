@@ -128,12 +128,12 @@ def _print_plan(
         source_path=None if source_data is None else str(source_data),
     )
     settings = Settings.load()
-    found = plan_retraining(store, settings, asked, facts)
-    found = found.model_copy(update={"missing": (*found.missing, *refusals(data, source_data, settings))})
+    plan = plan_retraining(store, settings, asked, facts)
+    plan = plan.model_copy(update={"missing": (*plan.missing, *refusals(data, source_data, settings))})
     if as_json:
-        echo(found.to_json())
+        echo(plan.to_json())
     else:
-        print_plan(found)
+        print_plan(plan)
 
 
 def _submit(

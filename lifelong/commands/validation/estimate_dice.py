@@ -53,7 +53,7 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
     """
     labelled = read_cases(calibration, labelled=True, field="CALIBRATION")
     names = _class_names(options["classes"], labelled[0].classes)
-    found = estimate(
+    estimated = estimate(
         labelled,
         read_cases(maps, labelled=False, field="MAPS"),
         method=options["method"],
@@ -62,13 +62,13 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
         replicates=options["replicates"],
         rng=options["seed"],
     )
-    document = json.dumps(found.to_document(), indent=2)
+    document = json.dumps(estimated.to_document(), indent=2)
     if options["output"] is not None:
         write_text(options["output"], document, field="--output")
     if options["as_json"]:
         echo(document)
     else:
-        _print(found, names)
+        _print(estimated, names)
 
 
 def _class_names(text: str | None, classes: int) -> list[str]:
@@ -80,37 +80,37 @@ def _class_names(text: str | None, classes: int) -> list[str]:
     return list(names)
 
 
-def _print(found: DiceEstimate, names: list[str]) -> None:
+def _print(estimated: DiceEstimate, names: list[str]) -> None:
     """Print the estimate as a table, its warnings and assumptions."""
     echo(
-        f"Dice by {found.method}: {found.cases} maps, {found.calibration_cases} calibration cases,"
-        f" {100 * found.confidence:g} % intervals"
+        f"Dice by {estimated.method}: {estimated.cases} maps, {estimated.calibration_cases} calibration cases,"
+        f" {100 * estimated.confidence:g} % intervals"
     )
-    rows = [_row(name, one) for name, one in zip(names, found.classes, strict=True)]
+    rows = [_row(name, one) for name, one in zip(names, estimated.classes, strict=True)]
     if len(names) > 2:
-        mean = found.foreground
+        mean = estimated.foreground
         rows.append(
             dict.fromkeys(rows[0])
             | {"class": "mean without background", "dice": _number(mean.value)}
             | {"interval": _interval(mean.low, mean.high)}
         )
     print_rows(rows, as_json=False, empty="")
-    for warning in found.warnings:
+    for warning in estimated.warnings:
         text = _named(warning.text, names)
         echo(wrap_text(text, indent="  ", first="Caution: "))
-    for text in found.assumptions:
+    for text in estimated.assumptions:
         echo(wrap_text(text, indent="  ", first="Assumes: "))
 
 
-def _row(name: str, one: ClassDice) -> dict[str, Any]:
+def _row(name: str, dice: ClassDice) -> dict[str, Any]:
     return {
         "class": name,
-        "dice": _number(one.value),
-        "interval": _interval(one.low, one.high),
-        "maps_with_it": one.cases,
-        "maps_without": one.unpredicted_cases,
-        "dice_in_calibration": _number(one.calibration_dice),
-        "calibration_cases": one.calibration_cases,
+        "dice": _number(dice.value),
+        "interval": _interval(dice.low, dice.high),
+        "maps_with_it": dice.cases,
+        "maps_without": dice.unpredicted_cases,
+        "dice_in_calibration": _number(dice.calibration_dice),
+        "calibration_cases": dice.calibration_cases,
     }
 
 

@@ -107,16 +107,16 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> AcceptanceT
     Raises:
         InvalidInputError: no label, no number, or no such class.
     """
-    found = THRESHOLD.fullmatch(text.strip())
-    number = None if found is None else _number(found["value"].strip())
-    if found is None or number is None:
+    match = THRESHOLD.fullmatch(text.strip())
+    number = None if match is None else _number(match["value"].strip())
+    if match is None or number is None:
         raise InvalidInputError(
             f"expected a metric and the value that it has to reach, got {text[:80]!r}.",
             field="--threshold",
             hint="For example BA=0.8, TNR@(TPR=0.95)=0.7, or AUROC[malignant]=0.9 for one class.",
         )
     return AcceptanceThreshold(
-        metric=found["label"], value=number, class_index=_class_index(found["name"], class_names)
+        metric=match["label"], value=number, class_index=_class_index(match["name"], class_names)
     )
 
 

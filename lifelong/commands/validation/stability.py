@@ -57,7 +57,7 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
     paths = _paths(classifiers)
     maps = {name: read_maps(path, field=name) for name, path in paths.items()}
     names = _image_names(maps)
-    found = classifier_stability(
+    result = classifier_stability(
         {name: one.maps for name, one in maps.items()},
         None if labels is None else read_image_labels(labels, names, field="--labels"),
         names=names,
@@ -65,11 +65,11 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
         level=options["level"],
     )
     if options["html"] is not None:
-        write_text(options["html"], stability_html(found), field="--html")
+        write_text(options["html"], stability_html(result), field="--html")
     if options["as_json"]:
-        echo(found.to_json())
+        echo(result.to_json())
     else:
-        _print(found)
+        _print(result)
 
 
 def _paths(texts: Sequence[str]) -> dict[str, Path]:
@@ -115,20 +115,20 @@ def _image_names(maps: dict[str, InstanceMaps]) -> tuple[str, ...] | None:
     return names
 
 
-def _print(found: ClassifierStability) -> None:
+def _print(result: ClassifierStability) -> None:
     """Print the mean of all pairs and each pair as tables."""
     images = (
-        f"{found.positive_images} of {found.images} images count"
-        if found.is_labelled
-        else (f"all {found.images} images count, as no --labels say which are positive")
+        f"{result.positive_images} of {result.images} images count"
+        if result.is_labelled
+        else (f"all {result.images} images count, as no --labels say which are positive")
     )
     echo(
-        f"Stability of {len(found.classifiers)} classifiers, {len(found.pairs)} pairs; {images};"
-        f" {100 * found.level:g} % intervals\n"
+        f"Stability of {len(result.classifiers)} classifiers, {len(result.pairs)} pairs; {images};"
+        f" {100 * result.level:g} % intervals\n"
     )
-    rows = [{"score": SCORE_NAMES[one.score], **_cells(one)} for one in found.scores]
+    rows = [{"score": SCORE_NAMES[one.score], **_cells(one)} for one in result.scores]
     print_rows(rows, as_json=False, empty="")
-    if len(found.pairs) > 1:
+    if len(result.pairs) > 1:
         echo()
         pairs = [
             {
@@ -137,7 +137,7 @@ def _print(found: ClassifierStability) -> None:
                 "score": SCORE_NAMES[one.score],
                 **_cells(one),
             }
-            for pair in found.pairs
+            for pair in result.pairs
             for one in pair.scores
             if one.score in OF_PAIRS
         ]
@@ -151,10 +151,12 @@ def _print(found: ClassifierStability) -> None:
     )
 
 
-def _cells(one: ScoreOverImages) -> dict[str, str | int | None]:
+def _cells(score: ScoreOverImages) -> dict[str, str | int | None]:
     return {
-        "mean": None if one.mean is None else f"{one.mean:.3f}",
-        "interval": None if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}",
-        "images": one.defined,
-        "undefined": one.undefined,
+        "mean": None if score.mean is None else f"{score.mean:.3f}",
+        "interval": None
+        if score.low is None or score.high is None
+        else f"{score.low:.3f} to {score.high:.3f}",
+        "images": score.defined,
+        "undefined": score.undefined,
     }

@@ -254,20 +254,26 @@ def _needs_cut_offs(recommendation: Recommendation, read: dict[str, LabelledOutp
     return needs_other_cases(recommended_rule(recommendation), classes)
 
 
-def _accepted(found: ValidationResult | ModelComparison) -> bool:
+def _accepted(outcome: ValidationResult | ModelComparison) -> bool:
     """Whether a model reaches every threshold."""
-    return any(result.accepted for result in results_of(found))
+    return any(result.accepted for result in results_of(outcome))
 
 
-def results_of(found: ValidationResult | ModelComparison) -> list[ValidationResult]:
+def results_of(outcome: ValidationResult | ModelComparison) -> list[ValidationResult]:
     """The result of each model."""
-    return [found] if isinstance(found, ValidationResult) else list(found.results.values())
+    return [outcome] if isinstance(outcome, ValidationResult) else list(outcome.results.values())
 
 
-def _deliver(found: ValidationResult | ModelComparison, options: dict[str, Any]) -> None:
+def _deliver(outcome: ValidationResult | ModelComparison, options: dict[str, Any]) -> None:
     is_asked = options["html"] is not None
-    if isinstance(found, ValidationResult):
-        page, show = validation_html(found) if is_asked else "", partial(print_validation, terminal(), found)
+    if isinstance(outcome, ValidationResult):
+        page, show = (
+            validation_html(outcome) if is_asked else "",
+            partial(print_validation, terminal(), outcome),
+        )
     else:
-        page, show = comparison_html(found) if is_asked else "", partial(print_comparison, terminal(), found)
-    deliver(found.to_json(), page, options, show)
+        page, show = (
+            comparison_html(outcome) if is_asked else "",
+            partial(print_comparison, terminal(), outcome),
+        )
+    deliver(outcome.to_json(), page, options, show)

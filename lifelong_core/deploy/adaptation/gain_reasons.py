@@ -135,16 +135,17 @@ def _sure(probability: str, gain: float, threshold: float) -> str:
     return f"with probability {probability} {change} the {threshold:.4f} that a swap must gain."
 
 
-def _reached(found: ExpectedCriterion) -> str:
-    return f"{found.metric} {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+def _reached(criterion: ExpectedCriterion) -> str:
+    return f"{criterion.metric} {criterion.value:.3f} ({criterion.low:.3f} to {criterion.high:.3f})"
 
 
-def _needed(found: ExpectedCriterion) -> str:
-    if found.needed_cases is None:
+def _needed(criterion: ExpectedCriterion) -> str:
+    if criterion.needed_cases is None:
         return ""
-    whose = "of the class" if found.metric in ("TPR", "NPV") else "of the other classes"
+    whose = "of the class" if criterion.metric in ("TPR", "NPV") else "of the other classes"
     return (
-        f" The calibration set has {found.cases} independent cases {whose}; about {found.needed_cases} give an interval"
+        f" The calibration set has {criterion.cases} independent cases {whose}; about"
+        f" {criterion.needed_cases} give an interval"
         " of 0.05 to either side."
     )
 

@@ -185,12 +185,12 @@ def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftT
     return Reason("prevalence_shifted", f"The prevalence has shifted ({_strength(test)}): most for {most}.")
 
 
-def pooled(own: PrevalenceEstimate, found: PooledAnalysis, head: PostProcessingHead) -> Reason:
+def pooled(own: PrevalenceEstimate, analysis: PooledAnalysis, head: PostProcessingHead) -> Reason:
     """Reason: the estimate was pooled with other environments; names the class whose estimate moved most."""
-    used = found.analysis.estimate.prevalence
+    used = analysis.analysis.estimate.prevalence
     k = int(np.argmax(np.abs(used - own.prevalence)))
     text = (
-        f"With {found.environments} other environments of the model, the estimate for {head.class_names[k]!r} is "
+        f"With {analysis.environments} other environments of the model, the estimate for {head.class_names[k]!r} is "
         f"{used[k]:.3f} instead of {own.prevalence[k]:.3f}."
     )
     return Reason("estimate_pooled", text)

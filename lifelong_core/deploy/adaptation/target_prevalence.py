@@ -83,24 +83,24 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
     shared = replace(
         influence, window=np.zeros_like(influence.window), pseudo=np.zeros_like(influence.pseudo)
     )
-    found = pool(
+    pooled = pool(
         own.prevalence,
         analysis.spread(sampling).covariance + analysis.change_doubt,
         others,
         shared_covariance=analysis.spread(shared).covariance + analysis.doubt,
     )
-    if found is None:
+    if pooled is None:
         return None
-    kept = np.eye(own.prevalence.size) - found.gain.T
+    kept = np.eye(own.prevalence.size) - pooled.gain.T
     # What the calibration set adds stays whole: it moves the others' estimates as it moves this one.
     remaining = replace(influence, window=influence.window @ kept, pseudo=influence.pseudo @ kept)
     change_doubt = kept.T @ analysis.change_doubt @ kept
     spread = analysis.spread(remaining)
-    covariance = spread.covariance + analysis.doubt + change_doubt + found.spread
-    low, high = t_interval(found.prevalence, covariance, spread.degrees_of_freedom, own.confidence)
+    covariance = spread.covariance + analysis.doubt + change_doubt + pooled.spread
+    low, high = t_interval(pooled.prevalence, covariance, spread.degrees_of_freedom, own.confidence)
     estimate = replace(
         own,
-        prevalence=found.prevalence,
+        prevalence=pooled.prevalence,
         low=low,
         high=high,
         method=f"{own.method}, pooled",
@@ -109,8 +109,8 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
     )
     return PooledAnalysis(
         replace(analysis, estimate=estimate, influence=remaining, change_doubt=change_doubt),
-        found.spread,
-        found.environments,
+        pooled.spread,
+        pooled.environments,
     )
 
 

@@ -89,15 +89,15 @@ def follow_changes(
         return FollowedWindow((), rows, keys, ())
     ordered = OrderedWindow.of_rows(fitted, rows, keys)
     starts = None if moments is None else moments[ordered.ends[:-1].astype(np.int64)]
-    found = find_change_points(ordered, level=level, times=starts)
-    first = [int(ordered.ends[piece]) for piece in found.begins]
+    segmentation = find_change_points(ordered, level=level, times=starts)
+    first = [int(ordered.ends[piece]) for piece in segmentation.begins]
     return FollowedWindow(
-        _dated(found.changes, moments, first[1:]),
+        _dated(segmentation.changes, moments, first[1:]),
         rows[first[-1] :],
         None if keys is None else keys[first[-1] :],
-        tuple((rows[int(ordered.ends[piece]) :], weight) for piece, weight in _worth(found)),
-        found.pattern,
-        found.scatter,
+        tuple((rows[int(ordered.ends[piece]) :], weight) for piece, weight in _worth(segmentation)),
+        segmentation.pattern,
+        segmentation.scatter,
     )
 
 
@@ -117,25 +117,25 @@ def _follow_summaries(
     if level == 0 or len(inhabited) < 2:
         return FollowedWindow((), WindowSummary.merge(window), None, ())
     starts = None if moments is None else moments[inhabited]
-    found = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level, times=starts)
+    segmentation = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level, times=starts)
 
     def since(piece: int) -> WindowSummary:
         return WindowSummary.merge(window[inhabited[piece] :])
 
-    first = [inhabited[piece] for piece in found.begins]
+    first = [inhabited[piece] for piece in segmentation.begins]
     return FollowedWindow(
-        _dated(found.changes, moments, first[1:]),
-        since(found.begins[-1]),
+        _dated(segmentation.changes, moments, first[1:]),
+        since(segmentation.begins[-1]),
         None,
-        tuple((since(piece), weight) for piece, weight in _worth(found)),
-        found.pattern,
-        found.scatter,
+        tuple((since(piece), weight) for piece, weight in _worth(segmentation)),
+        segmentation.pattern,
+        segmentation.scatter,
     )
 
 
-def _worth(found: Segmentation) -> list[tuple[int, float]]:
+def _worth(segmentation: Segmentation) -> list[tuple[int, float]]:
     """Alternatives that count in the variance."""
-    return [(piece, weight) for piece, weight in found.alternatives if weight >= _SMALLEST_WEIGHT]
+    return [(piece, weight) for piece, weight in segmentation.alternatives if weight >= _SMALLEST_WEIGHT]
 
 
 def _dated(

@@ -117,22 +117,22 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
     affine = fit(Ridge(0.0, 0.0, trained_here))
     if not affine.fold_parameters:
         return affine
-    found = [affine]
+    candidates = [affine]
     logarithms = np.log(data.prevalence)
     centres = (trained_here, logarithms - logarithms.mean())
     for centre in centres if centres[1].any() else centres[:1]:
-        found += _path(affine, [Ridge(0.0, strength, centre) for strength in BIAS_STRENGTHS], fit)
-    plain = _best(found)
+        candidates += _path(affine, [Ridge(0.0, strength, centre) for strength in BIAS_STRENGTHS], fit)
+    plain = _best(candidates)
     ridge = plain.problem.ridge
-    found = [plain]
+    candidates = [plain]
     if classes <= MOST_SQUARES:
-        found.append(fit(ridge, plain, squares=True))
-    for start in tuple(found):
+        candidates.append(fit(ridge, plain, squares=True))
+    for start in tuple(candidates):
         size = Layout(classes, start.problem.layout.features, matrix=True).size
         if size <= LARGEST_MATRIX and (classes > 2 or data.samples >= BINARY_SAMPLES):
             ridges = [Ridge(strength, ridge.biases, ridge.centre) for strength in MATRIX_STRENGTHS]
-            found += _path(start, ridges, partial(fit, squares=start.features.squares, matrix=True))
-    best = _best(found)
+            candidates += _path(start, ridges, partial(fit, squares=start.features.squares, matrix=True))
+    best = _best(candidates)
     if not _clearly_better(best, plain, data.groups):
         best = plain
     if best.problem.is_large:

@@ -46,14 +46,14 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
         independent: independent cases, shape (C,); cases of one group count once.
         names: class names.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     lacking = [
         f"{name} ({count})"
         for name, count in zip(names, counts.tolist(), strict=True)
         if count < MINIMUM_CASES
     ]
     if lacking:
-        found.append(
+        findings.append(
             Finding(
                 "too_few_cases",
                 "refusal",
@@ -67,14 +67,14 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
         if count < ADVISED_CASES and cases >= MINIMUM_CASES
     ]
     if few:
-        found.append(
+        findings.append(
             Finding(
                 "few_cases",
                 "warning",
                 f"fewer than {ADVISED_CASES} independent cases of {format_names(few)}: estimates will be uncertain.",
             )
         )
-    return found
+    return findings
 
 
 def sigmoid_outputs(logits: Logits) -> list[Finding]:
@@ -217,14 +217,14 @@ def worse_than_previous(
         cost: expected cost on the previous set, and on this one.
         unit: the cost of the cheapest constant decision, less the smallest possible one.
     """
-    found = _losses(accuracy, cost, (accuracy[0] - accuracy[1], cost[1] - cost[0]), unit)
-    if not found:
+    losses = _losses(accuracy, cost, (accuracy[0] - accuracy[1], cost[1] - cost[0]), unit)
+    if not losses:
         return []
     return [
         Finding(
             "worse_than_previous",
             "refusal",
-            f"the model does far worse on this set than on its previous one: {', '.join(found)}, under the same "
+            f"the model does far worse on this set than on its previous one: {', '.join(losses)}, under the same "
             "class mix.",
             "Check preprocessing and labels: both sets must come from the same model.",
         )
@@ -247,14 +247,14 @@ def worse_than_promoted(
         unit: the cost of the cheapest constant decision, less the smallest possible one.
         names: names of this model and of the promoted one.
     """
-    found = _losses(accuracy, cost, difference, unit)
-    if not found:
+    losses = _losses(accuracy, cost, difference, unit)
+    if not losses:
         return []
     return [
         Finding(
             "worse_than_promoted",
             "warning",
-            f"{names[0]} does worse than the promoted {names[1]} on its set: {', '.join(found)}, under the same class "
+            f"{names[0]} does worse than the promoted {names[1]} on its set: {', '.join(losses)}, under the same class "
             "mix.",
             "Check the preprocessing of this version, and the labels of its set.",
         )
@@ -268,13 +268,13 @@ def _losses(
     unit: float,
 ) -> list[str]:
     """Texts for the figures that are significantly worse by the margin; the first of each pair is the reference."""
-    found: list[str] = []
+    losses: list[str] = []
     loss, rise = difference
     if loss.value >= MARGIN and loss.value > loss.reach(CERTAINTY):
-        found.append(f"accuracy {100 * accuracy[1].value:.1f} % instead of {100 * accuracy[0].value:.1f} %")
+        losses.append(f"accuracy {100 * accuracy[1].value:.1f} % instead of {100 * accuracy[0].value:.1f} %")
     if unit > 0 and rise.value >= MARGIN * unit and rise.value > rise.reach(CERTAINTY):
-        found.append(f"expected cost {cost[1].value:.4g} instead of {cost[0].value:.4g}")
-    return found
+        losses.append(f"expected cost {cost[1].value:.4g} instead of {cost[0].value:.4g}")
+    return losses
 
 
 def format_names(names: Sequence[str]) -> str:

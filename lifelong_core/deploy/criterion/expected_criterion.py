@@ -137,7 +137,7 @@ def expected_criterion(
     )
 
 
-def describe_criterion(found: ExpectedCriterion) -> str:
+def describe_criterion(criterion: ExpectedCriterion) -> str:
     """Describe the value that a rule will reach in a sentence.
 
     Examples:
@@ -146,14 +146,14 @@ def describe_criterion(found: ExpectedCriterion) -> str:
         >>> describe_criterion(ExpectedCriterion("PPV", 0.5, 0.4, 0.6, 0.95, 0.8, False, 0.31, 200, None))
         'Precision 0.500 (0.400 to 0.600) expected here, target at least 0.8: missed, and no cut-off reaches it; cut-off 0.310.'
     """  # noqa: E501 - one printed line
-    name = METRIC_NAMES.get(found.metric, found.metric)
+    name = METRIC_NAMES.get(criterion.metric, criterion.metric)
     target = ""
-    if found.requirement is not None:
-        missed = ": missed" if found.is_missed else ""
-        unreachable = "" if found.is_reachable else f"{', and' if missed else ':'} no cut-off reaches it"
-        target = f", target {found.requirement}{missed}{unreachable}"
-    reached = f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
-    return f"{name[0].upper()}{name[1:]} {reached} expected here{target}; cut-off {found.cut_off:.3f}."
+    if criterion.requirement is not None:
+        missed = ": missed" if criterion.is_missed else ""
+        unreachable = "" if criterion.is_reachable else f"{', and' if missed else ':'} no cut-off reaches it"
+        target = f", target {criterion.requirement}{missed}{unreachable}"
+    reached = f"{criterion.value:.3f} ({criterion.low:.3f} to {criterion.high:.3f})"
+    return f"{name[0].upper()}{name[1:]} {reached} expected here{target}; cut-off {criterion.cut_off:.3f}."
 
 
 def with_expectation(head: PostProcessingHead, calibration: LabeledLogits) -> PostProcessingHead:
@@ -180,12 +180,12 @@ def expectation_of(head: PostProcessingHead) -> ExpectedCriterion | None:
     if not isinstance(document, Mapping) or not needs_cut_off(rule):
         return None
     try:
-        found = ExpectedCriterion.from_document(cast("Mapping[str, Any]", document))
+        criterion = ExpectedCriterion.from_document(cast("Mapping[str, Any]", document))
     except (LifelongError, TypeError):
         return None
-    numbers = (found.value, found.low, found.high, found.cases, found.needed_cases or 0)
+    numbers = (criterion.value, criterion.low, criterion.high, criterion.cases, criterion.needed_cases or 0)
     is_readable = all(_is_number(one) for one in numbers)
-    return found if is_readable and found.metric == rule.metric else None
+    return criterion if is_readable and criterion.metric == rule.metric else None
 
 
 def _is_number(value: object) -> bool:
@@ -223,19 +223,19 @@ def describe_expectation(head: PostProcessingHead) -> str | None:
         >>> describe_expectation(with_expectation(head, calibration))
         'sensitivity of malignant 0.90 (0.88 to 0.92) expected at prevalence 0.5'
     """
-    found, rule = expectation_of(head), head.decision_rule
-    if found is None or not needs_cut_off(rule):
+    criterion, rule = expectation_of(head), head.decision_rule
+    if criterion is None or not needs_cut_off(rule):
         return None
     name, share = head.class_names[rule.positive_class], head.assumed_prevalence[rule.positive_class]
-    interval = f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+    interval = f"{criterion.value:.2f} ({criterion.low:.2f} to {criterion.high:.2f})"
     text = f"{_metric(rule, name)} {interval} expected at prevalence {share:.2g}"
-    if not found.is_reachable:
+    if not criterion.is_reachable:
         text += "; no cut-off reaches the target on the calibration set"
-    if found.needed_cases is not None:
-        kind = f"of {name}" if found.metric in ("TPR", "NPV") else f"without {name}"
+    if criterion.needed_cases is not None:
+        kind = f"of {name}" if criterion.metric in ("TPR", "NPV") else f"without {name}"
         text += (
-            f"; {found.needed_cases:,} calibration cases {kind} would narrow this to 0.05 on either side"
-            f" (there are {found.cases:,})"
+            f"; {criterion.needed_cases:,} calibration cases {kind} would narrow this to 0.05 on either side"
+            f" (there are {criterion.cases:,})"
         )
     return text
 

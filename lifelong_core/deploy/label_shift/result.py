@@ -127,9 +127,9 @@ def _items(
     return found
 
 
-def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+def worst_first(disagreements: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
     """Return the few largest disagreements."""
-    notable = [item for item in found if abs(item.size) >= _NOTABLE]
+    notable = [item for item in disagreements if abs(item.size) >= _NOTABLE]
     return tuple(sorted(notable, key=lambda item: -abs(item.size))[:MOST])
 
 
@@ -203,7 +203,7 @@ def step_disagreements(
         names: class names; by default the classes are numbered.
     """
     residual = means - prevalence @ spread.means
-    found: list[Disagreement] = []
+    disagreements: list[Disagreement] = []
     *scores, far = feature_map.score_columns
     for score in scores:
         columns = score.columns
@@ -212,15 +212,15 @@ def step_disagreements(
         height = _in_errors(_upwards(count), residual[columns], own)
         if score.class_index is None:
             text = f"The model is {'more' if height > 0 else 'less'} confident than any mix of the classes explains."
-            found.append(Disagreement("confidence_moved", None, height, None, text))
+            disagreements.append(Disagreement("confidence_moved", None, height, None, text))
             continue
         text = f"The scores of {name} are {'higher' if height > 0 else 'lower'} than in calibration."
-        found.append(Disagreement("scores_moved", score.class_index, height, None, text))
+        disagreements.append(Disagreement("scores_moved", score.class_index, height, None, text))
         # Above the middle cut a step outwards is a step up, below it a step down.
         width = _in_errors(_outwards(count), residual[columns], own)
         text = f"The scores of {name} are {'more' if width > 0 else 'less'} extreme than in calibration."
-        found.append(Disagreement("scores_spread", score.class_index, width, None, text))
-    return [*found, *_far_from_every_class(far.columns, spread, means, covariance)]
+        disagreements.append(Disagreement("scores_spread", score.class_index, width, None, text))
+    return [*disagreements, *_far_from_every_class(far.columns, spread, means, covariance)]
 
 
 def _far_from_every_class(

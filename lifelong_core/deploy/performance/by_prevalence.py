@@ -85,14 +85,14 @@ def estimate_by_prevalence(judged: JudgedHead, method: str, acronyms: Sequence[s
 
 def agree_on_accuracy(judged: JudgedHead, method: str, confidence: float) -> bool:
     """Whether the intervals of the accuracy by posteriors and by rates overlap."""
-    found: list[EstimatedMetric] = []
+    estimates: list[EstimatedMetric] = []
     for part, confusion in zip((POSTERIORS, RATES), judged.confusions(method), strict=True):
         metrics = metric_gradients(confusion, ["AC"])
         effects = _of_method(part, *judged.effects(method, metrics.gradients, metrics.values))
         truth = judged.evidence.posteriors(method).true_classes(judged.window, metrics.gradients)
         estimated = MetricsWithEffects(confusion, metrics, effects, truth)
-        found.append(estimated.intervals(judged.evidence.match(method).analysis, confidence)["AC"])
-    return max(one.low for one in found) <= min(one.high for one in found)
+        estimates.append(estimated.intervals(judged.evidence.match(method).analysis, confidence)["AC"])
+    return max(one.low for one in estimates) <= min(one.high for one in estimates)
 
 
 def _of_method(

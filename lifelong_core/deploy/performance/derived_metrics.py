@@ -149,13 +149,13 @@ def metric_intervals(
     freedom = np.broadcast_to(np.asarray(degrees_of_freedom, dtype=np.float64), metrics.values.shape)
     # Beyond a million degrees of freedom, the t distribution is the normal one.
     quantiles = t_quantile(np.clip(freedom, 1e-3, 1e6), (1 + confidence) / 2)
-    found: dict[str, EstimatedMetric] = {}
+    intervals: dict[str, EstimatedMetric] = {}
     for name, value, variance, bounds, quantile in zip(
         metrics.names, metrics.values.tolist(), variances.tolist(), metrics.bounds, quantiles, strict=True
     ):
         low, high = _interval(value, variance, bounds.tolist(), float(quantile))
-        found[name] = EstimatedMetric(value, low, high)
-    return found
+        intervals[name] = EstimatedMetric(value, low, high)
+    return intervals
 
 
 def _interval(
@@ -218,7 +218,7 @@ def _per_class(shares: Floats, acronym: str, beta: float) -> tuple[Floats, Float
 def _derivatives(shares: Floats, function: Callable[[Floats], Floats]) -> Floats:
     """Numeric derivatives, shape (C, D): central, or forward where a share is too small for a step down."""
     flat = shares.reshape(-1)
-    found = np.empty(flat.size)
+    derivatives = np.empty(flat.size)
     for begin in range(0, flat.size, max(1, _CHUNK // flat.size)):
         cells = np.arange(begin, min(flat.size, begin + max(1, _CHUNK // flat.size)))
         steps = np.zeros((cells.size, flat.size))
@@ -232,8 +232,8 @@ def _derivatives(shares: Floats, function: Callable[[Floats], Floats]) -> Floats
             invalid="ignore"
         ):  # an infinite metric, such as LR+ without an error, has no derivative
             forward = (4 * up - other - 3 * function(shares)) / (2 * _STEP)
-            found[cells] = np.where(central, (up - other) / (2 * _STEP), forward)
-    return found.reshape(shares.shape)
+            derivatives[cells] = np.where(central, (up - other) / (2 * _STEP), forward)
+    return derivatives.reshape(shares.shape)
 
 
 @dataclass(frozen=True)

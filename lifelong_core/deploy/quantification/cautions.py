@@ -52,27 +52,27 @@ def find_cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[s
         >>> find_cautions(LabeledLogits(logits, labels), None)
         ('Fewer than 30 calibration samples are of class 1: intervals may be too narrow.',)
     """
-    found: list[str] = []
+    cautions: list[str] = []
     rare = [k for k, count in enumerate(calibration.counts.tolist()) if count < FEW_OF_A_CLASS]
     if rare:
-        found.append(
+        cautions.append(
             f"Fewer than {FEW_OF_A_CLASS} calibration samples are of {_named(rare)}: intervals may be too narrow."
         )
     if calibration.samples < FEW_SAMPLES:
-        found.append(
+        cautions.append(
             f"There are fewer than {FEW_SAMPLES} calibration samples ({calibration.samples}): intervals may be too "
             "narrow."
         )
-    found += _unmistaken(calibration)
+    cautions += _unmistaken(calibration)
     if blurred is not None and blurred.shape[0]:
         mixed = [
             k for k, weight in enumerate(abs(blurred).max(axis=0).tolist()) if weight > 1 / blurred.shape[1]
         ]
-        found.append(
+        cautions.append(
             f"The calibration set does not show that mixes of {_named(mixed)} look different: their prevalences may "
             "be confused."
         )
-    return tuple(found)
+    return tuple(cautions)
 
 
 def _unmistaken(calibration: LabeledLogits) -> list[str]:

@@ -187,7 +187,7 @@ def _costs_of_ratio(miss: str, alarm: str, classes: int, names: Sequence[str] | 
 def _exceptions(text: str | None, lookup: ClassLookup) -> dict[tuple[int, int], float]:
     if text is None:
         return {}
-    found: dict[tuple[int, int], float] = {}
+    exceptions: dict[tuple[int, int], float] = {}
     parts = [part.strip() for part in text.replace("\n", ";").split(";") if part.strip()]
     if not parts:
         raise InvalidInputError(
@@ -195,14 +195,14 @@ def _exceptions(text: str | None, lookup: ClassLookup) -> dict[tuple[int, int], 
         )
     for part in parts:
         pair, cost = _exception(part, lookup)
-        if pair in found:
+        if pair in exceptions:
             raise InvalidInputError(
                 f"{part[:80]!r} is a second cost of the same error.",
                 field=FIELD,
                 hint="Name each error once.",
             )
-        found[pair] = cost
-    return found
+        exceptions[pair] = cost
+    return exceptions
 
 
 def _exception(part: str, lookup: ClassLookup) -> tuple[tuple[int, int], float]:

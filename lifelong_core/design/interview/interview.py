@@ -274,7 +274,7 @@ class Interview(FrozenDocument):
 
     def _forbidden(self) -> tuple[Contradiction, ...]:
         """Contradictions of choices for which the answers allow one option only, another one."""
-        found = forbidden_choices(self.fingerprint, self.choices)
+        forbidden = forbidden_choices(self.fingerprint, self.choices)
         return tuple(
             Contradiction(
                 id=f"{item.guide}_against_answers",
@@ -283,7 +283,7 @@ class Interview(FrozenDocument):
                 f"answers only {item.option} is right ({item.source}).",
                 resolutions=(Resolution(text=f"Take {item.option}.", answers={item.guide: None}),),
             )
-            for item in found
+            for item in forbidden
         )
 
 

@@ -71,21 +71,21 @@ def propose_answers(
     reference = as_labels(labels, classes=count)
     if reference.size == 0:
         raise InvalidInputError("expected at least one label.", field="labels")
-    found = [Proposal(field="number_of_classes", value=count, reason=why)]
+    proposals = [Proposal(field="number_of_classes", value=count, reason=why)]
     sizes = np.bincount(reference, minlength=count).astype(np.int64)
     if scores is not None:
-        found.append(_scores_available(scores))
+        proposals.append(_scores_available(scores))
     if target_prevalence is not None:
-        found += _representative(
+        proposals += _representative(
             sizes, as_prevalence(target_prevalence, classes=count, field="target_prevalence")
         )
-    found.append(_imbalance(sizes))
+    proposals.append(_imbalance(sizes))
     keys = as_groups(groups, samples=reference.size)
     if keys is not None:
-        found.append(_dependent(np.unique(keys).size, reference.size))
+        proposals.append(_dependent(np.unique(keys).size, reference.size))
     if scores is not None or decisions is not None:
-        found.append(_invalid(scores, decisions, reference.size, count))
-    return tuple(found)
+        proposals.append(_invalid(scores, decisions, reference.size, count))
+    return tuple(proposals)
 
 
 def propose_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
@@ -147,12 +147,12 @@ def _representative(sizes: Integers, target: Floats) -> list[Proposal]:
     wanted = ", ".join(f"{share:.3g}" for share in target)
     verdict = "chance explains the difference" if same else "which is more than chance explains"
     reason = f"The class shares are {observed}, those of use {wanted}: {verdict}."
-    found = [Proposal(field="prevalences_representative", value=same, reason=reason)]
+    proposals = [Proposal(field="prevalences_representative", value=same, reason=reason)]
     if not same:
         given = "You gave them."
-        found.append(Proposal(field="target_prevalences_known", value=True, reason=given))
-        found.append(Proposal(field="target_prevalences", value=tuple(target.tolist()), reason=given))
-    return found
+        proposals.append(Proposal(field="target_prevalences_known", value=True, reason=given))
+        proposals.append(Proposal(field="target_prevalences", value=tuple(target.tolist()), reason=given))
+    return proposals
 
 
 def _explained_by_chance(sizes: Integers, target: Floats) -> bool:

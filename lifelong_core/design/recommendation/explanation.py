@@ -29,51 +29,51 @@ REPORTING = ("target_class", "class_weights")
 """Parameters of the report of a metric, not of its computation."""
 
 
-def step_of(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Step:
+def step_of(method: Method, result: StepResult, fingerprint: ProblemFingerprint) -> Step:
     """The recommendation of one subprocess, with the path that led to it."""
-    first, last = found.rows[0], found.rows[-1]
-    also = [last.also] if found.also and last.also is not None else []
-    path = tuple(_path(method, found, fingerprint))
-    guides = tuple(outcome for decision in found.decisions for outcome in _outcomes(decision))
-    metrics = tuple(_recommended(item, fingerprint) for item in found.metrics)
+    first, last = result.rows[0], result.rows[-1]
+    also = [last.also] if result.also and last.also is not None else []
+    path = tuple(_path(method, result, fingerprint))
+    guides = tuple(outcome for decision in result.decisions for outcome in _outcomes(decision))
+    metrics = tuple(_recommended(item, fingerprint) for item in result.metrics)
     return Step(
-        subprocess=found.table.id,
-        title=found.table.title,
+        subprocess=result.table.id,
+        title=result.table.title,
         row=first.id,
         fallback_row=last.id if last is not first else None,
         action=first.action,
-        notes=tuple(item.note for item in (*found.rows, *also) if item.note is not None),
+        notes=tuple(item.note for item in (*result.rows, *also) if item.note is not None),
         path=path,
         metrics=metrics,
-        rejected=tuple(_rejected(found, {item.metric for item in metrics})),
+        rejected=tuple(_rejected(result, {item.metric for item in metrics})),
         guides=guides,
         confidence=weakest(
-            item.confidence for item in (*found.rows, *also, *guides, *_implied(method, path))
+            item.confidence for item in (*result.rows, *also, *guides, *_implied(method, path))
         ),
-        source="; ".join(dict.fromkeys(row.source for row in found.rows)),
+        source="; ".join(dict.fromkeys(row.source for row in result.rows)),
     )
 
 
-def _recommended(found: MetricCandidate, fingerprint: ProblemFingerprint) -> RecommendedMetric:
-    known = found.parameters(fingerprint)
+def _recommended(candidate: MetricCandidate, fingerprint: ProblemFingerprint) -> RecommendedMetric:
+    known = candidate.parameters(fingerprint)
     parameters = {name: value for name, value in known.items() if name not in REPORTING}
     reporting = {name: known.get(name) for name in REPORTING}
     values = {
-        "metric": found.metric,
-        "per_class": METRICS[found.metric].is_per_class,
+        "metric": candidate.metric,
+        "per_class": METRICS[candidate.metric].is_per_class,
         "parameters": parameters,
     }
     return RecommendedMetric.model_validate(values | reporting)
 
 
-def _path(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
+def _path(method: Method, result: StepResult, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
     """The answers that rows and guides used, each once."""
-    assumed = found.rows[0].fallback or {}
-    fields = [field for row in found.rows for field in row.when]
-    fields += [field for decision in found.decisions for field in _looked_at(decision)]
+    assumed = result.rows[0].fallback or {}
+    fields = [field for row in result.rows for field in row.when]
+    fields += [field for decision in result.decisions for field in _looked_at(decision)]
     for field in dict.fromkeys(fields):
         question = method.question(field)
-        answer = fingerprint.answers().get(field) if field in assumed else found.answers.get(field)
+        answer = fingerprint.answers().get(field) if field in assumed else result.answers.get(field)
         if answer is None:
             continue
         implied = question.implied if getattr(fingerprint, field) is None else None
@@ -146,22 +146,22 @@ def _confidence(decision: Decision) -> Confidence:
     return own if decision.like is None else weakest((own, _confidence(decision.like)))
 
 
-def _rejected(found: StepResult, recommended: set[str]) -> Iterator[RejectedMetric]:
-    for metric in found.table.pool:
+def _rejected(result: StepResult, recommended: set[str]) -> Iterator[RejectedMetric]:
+    for metric in result.table.pool:
         if metric not in recommended:
-            yield RejectedMetric(metric=metric, reason=_reason(found, metric))
+            yield RejectedMetric(metric=metric, reason=_reason(result, metric))
 
 
-def _reason(found: StepResult, metric: str) -> str:
-    for decision in found.decisions:
+def _reason(result: StepResult, metric: str) -> str:
+    for decision in result.decisions:
         for option in decision.guide.options:
             for entry in option.metrics:
                 if entry.metric == metric:
                     return _reason_of_guide(decision, entry, is_chosen=option in decision.options)
     return next(
         rejection.reason
-        for rejection in found.table.rejections
-        if metric in rejection.metrics and rejection.when.holds(found.answers)
+        for rejection in result.table.rejections
+        if metric in rejection.metrics and rejection.when.holds(result.answers)
     )
 
 

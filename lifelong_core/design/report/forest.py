@@ -73,7 +73,7 @@ def entries_of(
 ) -> list[Entry]:
     """A row for each value, with its acceptance threshold and a note."""
     wanted = thresholds_of(acceptance)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     summed: set[str] = set()
     for value in values:
         key = (value.label, value.class_index)
@@ -89,8 +89,8 @@ def entries_of(
         is_one = value.value_of == "all_classes"
         label = value.label if is_one else f"{value.label} · {of(value, class_names)}"
         note = notes(value) if is_first else ""
-        found.append(Entry(label, value, value.orientation, threshold, value.naive, note=note))
-    return found
+        entries.append(Entry(label, value, value.orientation, threshold, value.naive, note=note))
+    return entries
 
 
 def thresholds_of(acceptance: Iterable[AcceptanceOutcome]) -> Mapping[tuple[str, int | None], float]:

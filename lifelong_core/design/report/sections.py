@@ -68,22 +68,25 @@ def leaders_of(comparison: ModelComparison) -> Leaders:
 
 def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
     """The models in first place, and the order that puts them there."""
-    found = leaders_of(comparison)
+    leaders = leaders_of(comparison)
     headline = comparison.headline
     why = f" {headline.why}"
     if headline.label is None:
         why += f" Read the order by {SCHEMES['rank_then_mean']} first."
-    if not found.names:
+    if not leaders.names:
         return "No order", f"No metric allows one.{why}"
-    title = f"{found.names[0]} comes first" if len(found.names) == 1 else "No clear leader"
-    share = f"{', '.join(found.names)} share the first place"
-    if found.asked is not None:
-        best = f"in {percent(found.asked.models[0].best)} of the resampled data sets"
-        return title, f"By {found.asked.label}, {best if len(found.names) == 1 else share}.{why}"
-    if len(found.names) > 1:
-        return title, f"The ways of combining the metrics, or ties, put {', '.join(found.names)} first.{why}"
+    title = f"{leaders.names[0]} comes first" if len(leaders.names) == 1 else "No clear leader"
+    share = f"{', '.join(leaders.names)} share the first place"
+    if leaders.asked is not None:
+        best = f"in {percent(leaders.asked.models[0].best)} of the resampled data sets"
+        return title, f"By {leaders.asked.label}, {best if len(leaders.names) == 1 else share}.{why}"
+    if len(leaders.names) > 1:
+        return (
+            title,
+            f"The ways of combining the metrics, or ties, put {', '.join(leaders.names)} first.{why}",
+        )
     ways = " and ".join(
-        f"in {percent(chance)} of the resampled data sets by {way}" for way, chance in found.chances
+        f"in {percent(chance)} of the resampled data sets by {way}" for way, chance in leaders.chances
     )
     return title, f"By all metrics together, it stays first {ways}.{why}"
 
@@ -138,8 +141,8 @@ def _source(found: JudgedDecisions, result: ValidationResult) -> str:
     return name_classes(text, result.class_names)
 
 
-def _target(found: JudgedDecisions, result: ValidationResult) -> list[str]:
-    target = found.target
+def _target(judged: JudgedDecisions, result: ValidationResult) -> list[str]:
+    target = judged.target
     if target is None:
         return []
     name = f"{METRIC_NAMES[target.metric]} of {result.class_names[target.class_index]}"
@@ -150,8 +153,8 @@ def _target(found: JudgedDecisions, result: ValidationResult) -> list[str]:
     ]
 
 
-def _cut_off(found: JudgedDecisions, result: ValidationResult) -> list[str]:
-    cut = found.cut_off
+def _cut_off(judged: JudgedDecisions, result: ValidationResult) -> list[str]:
+    cut = judged.cut_off
     if cut is None:
         return []
     others = "other samples" if cut.chosen_on == "other_data" else "samples of the other half of the cases"
@@ -220,7 +223,7 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
     if not 0 < len(result.subgroups) <= MOST_DRAWN:
         return []
     wanted = thresholds_of(result.acceptance)
-    found: list[Forest] = []
+    forests: list[Forest] = []
     for column in subgroup_columns(result):
         whole = result.value(column.label, column.class_index)
         threshold = wanted.get((column.label, column.class_index), wanted.get((column.label, None)))
@@ -238,8 +241,8 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
         ]
         is_one = column.value_of == "all_classes" or is_said_once(result, column.label)
         title = column.label if is_one else f"{column.label} · {of(column, result.class_names)}"
-        found.append(forest(entries, f"{title}: {DIRECTIONS[whole.orientation]}", reference=whole.estimate))
-    return found
+        forests.append(forest(entries, f"{title}: {DIRECTIONS[whole.orientation]}", reference=whole.estimate))
+    return forests
 
 
 def _name(group: SubgroupResult) -> str:

@@ -78,13 +78,13 @@ def curve_text(curve: UncertaintyAwareCurve, place: int) -> str:
 def change_rows(scores: UncertaintyAwareScores) -> list[ChangeRow]:
     """What the damping factor and sigma change, with the conclusion that the interval allows."""
     damping, sigma = ("d", scores.dampings), ("sigma", scores.sigmas)
-    found: list[ChangeRow] = []
+    rows: list[ChangeRow] = []
     for change in scores.changes:
         (name, values), (other, fixed) = (damping, sigma) if change.of == "damping" else (sigma, damping)
         what = f"{name} from {values[0]:g} to {values[-1]:g}, {other} = {fixed[0]:g}"
         conclusion = CONCLUSIONS[change.of, change.is_better]
-        found.append(ChangeRow(change.metric, what, _change_text(change), conclusion))
-    return found
+        rows.append(ChangeRow(change.metric, what, _change_text(change), conclusion))
+    return rows
 
 
 def _change_text(change: UncertaintyAwareChange) -> str:

@@ -123,12 +123,12 @@ def compare(
         custom=custom,
     )
     judges_half = _judges_half(recommendation, models)
-    found = {
+    validations = {
         name: _named(setting, outputs, name, judges_half=judges_half) for name, outputs in models.items()
     }
-    measures = _measures(found)
+    measures = _measures(validations)
     return ModelComparison(
-        results={name: one.result for name, one in found.items()},
+        results={name: one.result for name, one in validations.items()},
         level=level,
         replicates=replicates,
         seed=setting.seed,
@@ -136,7 +136,7 @@ def compare(
         rank_then_mean=rank_then_mean(measures, recommendation, list(models), level),
         mean_then_rank=mean_then_rank(measures, recommendation, list(models), level),
         headline=headline_of(recommendation),
-        warnings=tuple(_warnings(found)),
+        warnings=tuple(_warnings(validations)),
     )
 
 
@@ -159,11 +159,11 @@ def _named(
         ) from error
 
 
-def _measures(found: Mapping[str, ResampledValidation]) -> list[Measure]:
-    first = next(iter(found.values()))
+def _measures(validations: Mapping[str, ResampledValidation]) -> list[Measure]:
+    first = next(iter(validations.values()))
     measures: list[Measure] = []
     for label in first.result.labels:
-        summaries = [one.summaries[label] for one in found.values()]
+        summaries = [one.summaries[label] for one in validations.values()]
         measures.append(
             Measure(
                 value=first.result.value(label),
@@ -175,9 +175,9 @@ def _measures(found: Mapping[str, ResampledValidation]) -> list[Measure]:
     return measures
 
 
-def _warnings(found: Mapping[str, ResampledValidation]) -> Iterator[str]:
+def _warnings(validations: Mapping[str, ResampledValidation]) -> Iterator[str]:
     """Warnings about the models: once if all models have them."""
-    results = [one.result for one in found.values()]
+    results = [one.result for one in validations.values()]
     for text in dict.fromkeys(text for result in results for text in result.warnings):
         having = [result.name for result in results if text in result.warnings]
         yield text if len(having) == len(results) else f"{', '.join(having)}: {text}"

@@ -117,7 +117,7 @@ def out_of_ranking(recommendation: Recommendation, unusable: Mapping[str, str]) 
         unusable: label -> why a metric cannot count: it is undefined, for instance.
     """
     ranking = [metric for step in RANKING_STEPS for metric in _metrics_of(recommendation, step)]
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     counted: list[RecommendedMetric] = []
     for label, metric in label_metrics(recommendation):
         why = unusable.get(label)
@@ -128,8 +128,8 @@ def out_of_ranking(recommendation: Recommendation, unusable: Mapping[str, str]) 
         if why is None:
             counted.append(metric)
         else:
-            found[label] = why
-    return found
+            reasons[label] = why
+    return reasons
 
 
 def headline_of(recommendation: Recommendation) -> Headline:

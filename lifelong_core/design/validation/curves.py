@@ -42,12 +42,12 @@ def confusion_table(samples: Samples) -> ConfusionTable:
 
 def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
     """ROC curves of the classes that occur, if another class occurs too."""
-    found: list[RocPoints] = []
+    curves: list[RocPoints] = []
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if 0 < size < valid.size:
             curve = roc_curve(valid.labels, valid.scores, positive=k)
             kept = thin_points(curve.false_positive_rate, curve.true_positive_rate, points=_points(valid))
-            found.append(
+            curves.append(
                 RocPoints(
                     class_index=k,
                     thresholds=numbers(curve.thresholds[kept]),
@@ -56,17 +56,17 @@ def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
                     area=curve.area,
                 )
             )
-    return tuple(found)
+    return tuple(curves)
 
 
 def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]:
     """Precision-recall curves of the classes that occur."""
-    found: list[PrecisionRecallPoints] = []
+    curves: list[PrecisionRecallPoints] = []
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if size > 0:
             curve = precision_recall_curve(valid.labels, valid.scores, positive=k)
             kept = thin_points(curve.recall, curve.precision, points=_points(valid))
-            found.append(
+            curves.append(
                 PrecisionRecallPoints(
                     class_index=k,
                     thresholds=tuple(curve.thresholds[kept].tolist()),
@@ -76,15 +76,15 @@ def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]
                     prevalence=float(size / valid.size),
                 )
             )
-    return tuple(found)
+    return tuple(curves)
 
 
 def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
     """Reliability bins of the likeliest class, and of each class."""
-    found: list[ReliabilityBins] = []
+    diagrams: list[ReliabilityBins] = []
     for k in (None, *range(valid.classes)):
         diagram = reliability_diagram(valid.labels, valid.scores, positive=k)
-        found.append(
+        diagrams.append(
             ReliabilityBins(
                 class_index=k,
                 edges=() if diagram.edges is None else tuple(diagram.edges.tolist()),
@@ -93,7 +93,7 @@ def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
                 frequency=numbers(diagram.frequency),
             )
         )
-    return tuple(found)
+    return tuple(diagrams)
 
 
 def decision_curve_points(
@@ -115,10 +115,10 @@ def decision_curve_points(
         return ()
     target = fingerprint.target_class
     in_use = None if mix is None else mix.in_use
-    found: list[DecisionCurvePoints] = []
+    curves: list[DecisionCurvePoints] = []
     for k in range(valid.classes) if target is None else [target]:
         curve = decision_curve(valid.labels, scores, positive=k, prevalence=in_use)
-        found.append(
+        curves.append(
             DecisionCurvePoints(
                 class_index=k,
                 thresholds=tuple(curve.thresholds.tolist()),
@@ -127,7 +127,7 @@ def decision_curve_points(
                 prevalence=None if in_use is None else float(in_use[k]),
             )
         )
-    return tuple(found)
+    return tuple(curves)
 
 
 def thin_points(x: Floats, y: Floats, *, points: int) -> Integers:

@@ -206,7 +206,7 @@ def _overall(
 ) -> OverallRanking:
     """Ranking by the mean over the metrics, of the data, shape (M,), and of the common resampled data, shape (R, M)."""
     resampled_means = _means(resampled)
-    found = OverallRanking(
+    ranking = OverallRanking(
         scheme=scheme,
         labels=tuple(measure.value.label for measure in counted),
         left_out=left_out,
@@ -214,12 +214,12 @@ def _overall(
         models=(),
     )
     if not len(resampled_means):
-        return found
+        return ranking
     means = np.mean(observed, axis=0)
     sign = -1.0 if scheme == "rank_then_mean" else 1.0
     scores = [number if math.isfinite(number) else None for number in means.tolist()]
     order = rank_models(models, scores, sign * means, sign * resampled_means, level=level)
-    return found.model_copy(update={"models": order})
+    return ranking.model_copy(update={"models": order})
 
 
 def _means(resampled: Sequence[Floats]) -> Floats:

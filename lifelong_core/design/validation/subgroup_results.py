@@ -82,26 +82,26 @@ def judged_samples(notes: Iterable[str]) -> int | None:
 
 
 def _result(
-    found: Subgroup, recipes: Sequence[Recipe], samples: Samples, resamples: Resamples, level: float
+    subgroup: Subgroup, recipes: Sequence[Recipe], samples: Samples, resamples: Resamples, level: float
 ) -> ResampledSubgroup:
-    rows = found.value.astype(np.int64)
+    rows = subgroup.value.astype(np.int64)
     judged_rows = [np.intersect1d(rows, recipe.rows(samples)) for recipe in recipes]
     by_metric = [
         _values(recipe, samples, resamples, own, level)
         for recipe, own in zip(recipes, judged_rows, strict=True)
     ]
     result = SubgroupResult(
-        attribute=found.attribute,
-        key=found.key,
-        samples=found.samples,
-        cases=found.cases,
-        class_samples=tuple(found.class_samples.tolist()),
+        attribute=subgroup.attribute,
+        key=subgroup.key,
+        samples=subgroup.samples,
+        cases=subgroup.cases,
+        class_samples=tuple(subgroup.class_samples.tolist()),
         values=tuple(
-            SubgroupMetric.model_validate(_with_samples(one.fields, judged, found.samples))
+            SubgroupMetric.model_validate(_with_samples(one.fields, judged, subgroup.samples))
             for values, judged in zip(by_metric, judged_rows, strict=True)
             for one in values
         ),
-        warnings=found.warnings,
+        warnings=subgroup.warnings,
     )
     return ResampledSubgroup(result, tuple(values[0] for values in by_metric))
 

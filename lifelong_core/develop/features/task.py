@@ -76,7 +76,7 @@ def fingerprint_task(
     started = time.perf_counter()
     reference = read_extractor(extractor)
     _check_kinds(kinds)
-    found = _backbone(backbone, reference, device)
+    model = _backbone(backbone, reference, device)
     source = open_source(images, labelled=labelled, limits=limits)
     survey = survey_images(source, samples=samples, seed=seed, progress=progress)
     has_fisher = FISHER in kinds
@@ -88,7 +88,7 @@ def fingerprint_task(
         )
     extraction = Extraction(
         source,
-        found,
+        model,
         reference.document.preprocessing,
         batch_size=batch_size,
         most_unreadable=most_unreadable,
@@ -103,7 +103,7 @@ def fingerprint_task(
         fingerprints = collection.fingerprints(seed)
         if has_fisher:
             fingerprints[FISHER] = embed_task(
-                found,
+                model,
                 collection.labelled(),
                 extraction.decode,
                 reference,
@@ -121,8 +121,8 @@ def fingerprint_task(
         unreadable_examples=tuple(extraction.examples),
         seed=seed,
         extractor=reference.digest,
-        architecture=found.architecture,
-        device=str(found.device),
+        architecture=model.architecture,
+        device=str(model.device),
         seconds=time.perf_counter() - started,
     )
     return TaskFingerprints({kind: fingerprints[kind] for kind in kinds}, facts, report)

@@ -76,18 +76,18 @@ def make_trainings(
     outcomes: TransferOutcomes, target: int, training_samples: int | None
 ) -> tuple[Training, ...]:
     """Baseline of the target at this position, and the transfers to it that were measured."""
-    found: list[Training] = []
+    trainings: list[Training] = []
     if baseline := _performance(outcomes.measures, outcomes.baseline[:, :, target]):
-        found.append(Training(training_samples=training_samples, performance=baseline))
+        trainings.append(Training(training_samples=training_samples, performance=baseline))
     for index, scenario in enumerate(outcomes.scenarios):
         for source, name in enumerate(outcomes.tasks):
             if values := _performance(outcomes.measures, outcomes.outcomes[index, :, :, source, target]):
-                found.append(
+                trainings.append(
                     Training(
                         scenario=scenario, source=name, training_samples=training_samples, performance=values
                     )
                 )
-    return tuple(found)
+    return tuple(trainings)
 
 
 def _comparable(trainings: Iterable[Training]) -> list[Training]:

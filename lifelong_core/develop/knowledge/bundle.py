@@ -275,7 +275,7 @@ def _read_fingerprints(
     limits: BundleLimits,
 ) -> dict[str, tuple[Fingerprint, ...]]:
     """Fingerprints by task."""
-    found: dict[str, tuple[Fingerprint, ...]] = {}
+    fingerprints: dict[str, tuple[Fingerprint, ...]] = {}
     start, memory = 0, limits.fingerprint_bytes
     for item in items:
         content = files[start : start + item.bytes]
@@ -284,12 +284,12 @@ def _read_fingerprints(
         memory -= sum(value.nbytes for value in vars(fingerprint).values() if isinstance(value, np.ndarray))
         _check_shareable(fingerprint, item.task)
         _check_extractor(fingerprint, item.task, extractors)
-        found[item.task] = (*found.get(item.task, ()), fingerprint)
+        fingerprints[item.task] = (*fingerprints.get(item.task, ()), fingerprint)
     if start != len(files):
         raise InvalidInputError(
             f"expected fingerprints of {start} bytes, got {len(files)} bytes.", field=_FIELD
         )
-    return found
+    return fingerprints
 
 
 def _check_shareable(fingerprint: Fingerprint, task: str) -> None:

@@ -43,15 +43,15 @@ class ScoreOverImages(Frozen):
     undefined: int = Field(description="Positive images in which it is undefined (0 / 0).")
 
     @classmethod
-    def of(cls, score: str, found: MeanScore) -> "ScoreOverImages":
+    def of(cls, score: str, mean: MeanScore) -> "ScoreOverImages":
         """The document of a mean."""
         return cls(
             score=score,
-            mean=found.mean,
-            low=found.low,
-            high=found.high,
-            defined=found.defined,
-            undefined=found.undefined,
+            mean=mean.mean,
+            low=mean.low,
+            high=mean.high,
+            defined=mean.defined,
+            undefined=mean.undefined,
         )
 
 
@@ -246,8 +246,8 @@ def _compared(
     return stability(maps[first][image], maps[second][image], threshold=threshold)
 
 
-def _scores(found: Stability) -> list[float]:
-    return [getattr(found, score) for score in SCORES]
+def _scores(scores: Stability) -> list[float]:
+    return [getattr(scores, score) for score in SCORES]
 
 
 def _mean_of_defined(values: Floats) -> Floats:

@@ -267,35 +267,35 @@ def _warnings(
     memory: int,
     disk: int | None,
 ) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     if recipe.image_size is None:
-        found.append(
+        warnings.append(
             f"The size of the images is that of timm's data config of {recipe.architecture}; memory and disk are"
             f" estimated for {USUAL_EDGE} pixels."
         )
     if recipe.initial_weights == "pretrained" and known.has_weights_file is False:
-        found.append(
+        warnings.append(
             f"There is no file of the weights of {recipe.architecture} in LIFELONG_TRAINING_WEIGHTS: timm gets them"
             " from its hub or its cache, and without either the training fails."
         )
     if splits is not None:
-        found += [
+        warnings += [
             f"About {splits[name]} images for {known.classes} classes in the {name} split: intervals will be wide."
             " 50 or more of each class are advised."
             for name in HELD_OUT
             if splits[name] < 50 * known.classes
         ]
     if known.memory_bytes is not None and memory > known.memory_bytes:
-        found.append(
+        warnings.append(
             f"It may need {_gigabytes(memory)} of memory, a job may use {_gigabytes(known.memory_bytes)}"
             " (LIFELONG_JOB_MEMORY_BYTES): choose a smaller batch_size or image_size."
         )
     if disk is not None and known.free_disk_bytes is not None and disk > known.free_disk_bytes:
-        found.append(
+        warnings.append(
             f"It needs about {_gigabytes(disk)} of disk for decoded images, {_gigabytes(known.free_disk_bytes)} may"
             " be used (LIFELONG_JOB_DISK_BYTES)."
         )
-    return found
+    return warnings
 
 
 def _gigabytes(count: int) -> str:

@@ -148,7 +148,7 @@ def subgroup_values(
         )
     cases = as_groups(groups, samples=reference.size)
     case_of = np.arange(reference.size) if cases is None else np.unique(cases, return_inverse=True)[1]
-    found: list[Subgroup] = []
+    subgroups: list[Subgroup] = []
     for attribute, column in metadata.items():
         keys, member = _members(as_column(column, samples=reference.size, field=f"metadata.{attribute}"))
         for index, key in enumerate(keys):
@@ -156,7 +156,7 @@ def subgroup_values(
             own = reference[rows]
             class_cases = [np.unique(case_of[rows[own == label]]).size for label in range(classes)]
             count = np.unique(case_of[rows]).size
-            found.append(
+            subgroups.append(
                 Subgroup(
                     attribute=attribute,
                     key=str(key),
@@ -167,19 +167,19 @@ def subgroup_values(
                     warnings=tuple(_warnings(count, class_cases)),
                 )
             )
-    return tuple(found)
+    return tuple(subgroups)
 
 
 def _warnings(cases: int, class_cases: Sequence[int]) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     if cases < SMALL_SUBGROUP:
-        found.append(f"only {cases} independent cases, fewer than {SMALL_SUBGROUP}.")
+        warnings.append(f"only {cases} independent cases, fewer than {SMALL_SUBGROUP}.")
     for label, count in enumerate(class_cases):
         if count == 0:
-            found.append(f"no case of class {label}.")
+            warnings.append(f"no case of class {label}.")
         elif count < SMALL_CLASS:
-            found.append(f"only {count} independent cases of class {label}, fewer than {SMALL_CLASS}.")
-    return found
+            warnings.append(f"only {count} independent cases of class {label}, fewer than {SMALL_CLASS}.")
+    return warnings
 
 
 def _members(given: NDArray[np.generic]) -> tuple[NDArray[np.generic], Integers]:

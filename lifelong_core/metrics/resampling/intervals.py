@@ -87,7 +87,7 @@ class Bootstrap:
             raise InvalidInputError(f'expected "bca" or "percentile", got "{method}".', field="method")
         estimates, columns = self.estimate.reshape(-1), self.replicates.reshape(len(self.replicates), -1).T
         accelerations = self.acceleration().reshape(-1) if method == "bca" else np.zeros(estimates.size)
-        found: list[Interval] = []
+        bounds: list[Interval] = []
         for estimate, values, acceleration in zip(estimates.tolist(), columns, accelerations, strict=True):
             defined = np.sort(values[~np.isnan(values)])
             low = high = np.nan
@@ -97,8 +97,8 @@ class Bootstrap:
                     shares = _corrected(shares, estimate, defined, acceleration)
                 # The usual quantile, by linear interpolation; that of numpy warns of infinite values.
                 low, high = np.interp(shares * (defined.size - 1), np.arange(defined.size), defined).tolist()
-            found.append(Interval(estimate, low, high, level, method, defined.size))
-        return tuple(found)
+            bounds.append(Interval(estimate, low, high, level, method, defined.size))
+        return tuple(bounds)
 
     def acceleration(self) -> Floats:
         """Acceleration: the change of the statistic's spread with its value, by the jackknife; shape () or (K,).

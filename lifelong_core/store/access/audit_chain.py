@@ -52,14 +52,14 @@ class Anchor:
         Raises:
             InvalidInputError: the text is no anchor.
         """
-        found = re.fullmatch(r"([1-9][0-9]{0,9}):([0-9a-f]{64})", text.strip())
-        if found is None:
+        match = re.fullmatch(r"([1-9][0-9]{0,9}):([0-9a-f]{64})", text.strip())
+        if match is None:
             raise InvalidInputError(
                 f"{text[:100]!r} is no anchor of the audit log.",
                 field="anchor",
                 hint="Expected SEQUENCE:DIGEST, a number and 64 hexadecimal digits, as the log of the service has it.",
             )
-        return cls(int(found[1]), found[2])
+        return cls(int(match[1]), match[2])
 
 
 @dataclass(frozen=True)

@@ -174,14 +174,14 @@ class AuditLog(Repository):
             UnavailableError: the database does not answer.
         """
         with self._database.write() as connection:
-            for one in refusals:
+            for refusal in refusals:
                 write_audit(
                     connection,
-                    actor=one.actor,
-                    action=one.action,
-                    subject=one.subject,
-                    details=one.details,
-                    source=one.source,
+                    actor=refusal.actor,
+                    action=refusal.action,
+                    subject=refusal.subject,
+                    details=refusal.details,
+                    source=refusal.source,
                 )
 
     def newest(self) -> Anchor | None:

@@ -217,13 +217,13 @@ class Swaps(Repository):
 
     def figures(self, cycle_ids: Collection[UUID]) -> dict[UUID, AffectedFigures]:
         """The stored figures of these cycles; cycles without figures are left out."""
-        found: dict[UUID, AffectedFigures] = {}
+        figures_of: dict[UUID, AffectedFigures] = {}
         with self._database.read() as connection:
             for some in batched(list(cycle_ids)):
                 query = sa.select(_swaps.c.cycle_id, _swaps.c.affected).where(_swaps.c.cycle_id.in_(some))
                 rows = connection.execute(query.where(_swaps.c.affected.is_not(None)))
-                found |= {row.cycle_id: _figures(row.affected) for row in rows}
-        return found
+                figures_of |= {row.cycle_id: _figures(row.affected) for row in rows}
+        return figures_of
 
     def of_activation(
         self, model_id: int, head_version: int, activated_at: datetime

@@ -94,12 +94,12 @@ class Recommendations(Repository):
         query = sa.select(table.c.task_id, table.c.thresholds).where(
             table.c.version == of_task.scalar_subquery()
         )
-        found: dict[int, float] = {}
+        accuracies: dict[int, float] = {}
         for row in self._rows(query):
             values = [one["value"] for one in json.loads(row.thresholds) if one["metric"] == "AC"]
             if values:
-                found[row.task_id] = max(values)
-        return found
+                accuracies[row.task_id] = max(values)
+        return accuracies
 
     def get(self, task: str, version: int) -> AttachedRecommendation:
         """One recommendation of a task.
@@ -144,9 +144,9 @@ def attach_recommendation(
         check_thresholds(recommendation, thresholds)
     document = document_text(recommendation.to_json, field="recommendation")
     limits = document_text(lambda: _thresholds_text(thresholds), field="thresholds")
-    found = task_named(connection, task)
-    after = task_after(recommendation, found)
-    version = _newest_version(connection, found)
+    task_found = task_named(connection, task)
+    after = task_after(recommendation, task_found)
+    version = _newest_version(connection, task_found)
     if expected_version not in (None, version):
         raise ConflictError(
             f"another recommendation was attached to {task} meanwhile (version {version},"
@@ -155,7 +155,7 @@ def attach_recommendation(
             hint="Look at the present one and decide again.",
         )
     values = {
-        "task_id": found.id,
+        "task_id": task_found.id,
         "version": version + 1,
         "document": document,
         "thresholds": limits,
@@ -164,10 +164,12 @@ def attach_recommendation(
         "created_by": actor,
     }
     insert = sa.insert(_recommendations).values(values).returning(_recommendations)
-    attached = _attached(connection.execute(insert).one(), found)
+    attached = _attached(connection.execute(insert).one(), task_found)
     details: dict[str, Any] = {"version": attached.version, "digest": attached.digest}
-    replace_costs(connection, found, after.costs, force_reason=force_reason, actor=actor, details=details)
-    replace_decision_rule(connection, found, after.decision_rule, actor=actor, details=details)
+    replace_costs(
+        connection, task_found, after.costs, force_reason=force_reason, actor=actor, details=details
+    )
+    replace_decision_rule(connection, task_found, after.decision_rule, actor=actor, details=details)
     write_audit(connection, actor, "recommendations.attach", task, details)
     return attached
 

@@ -76,31 +76,31 @@ def _default_head(store: Store, model: Model) -> str | None:
     return None if record is None else record.head.digest
 
 
-def _refusal(store: Store, model: Model, version: int, found: Evaluation | None) -> NotAcceptedError:
+def _refusal(store: Store, model: Model, version: int, evaluation: Evaluation | None) -> NotAcceptedError:
     details: dict[str, Any] = {
         "model": model.reference,
         "recommendation_version": version,
         "evaluation": None,
         "outcomes": [],
     }
-    if found is None:
+    if evaluation is None:
         return NotAcceptedError(
             _why_not_validated(store, model, version),
             hint=f"Validate it on labelled cases: `lifelong models validate {model.reference} --data FILE`.",
             details=details,
         )
-    outcomes = _outcomes(store, found)
+    outcomes = _outcomes(store, evaluation)
     details["evaluation"] = {
-        "id": str(found.id),
-        "samples": found.samples,
-        "accepted": found.accepted,
-        "created_at": found.created_at.isoformat(),
+        "id": str(evaluation.id),
+        "samples": evaluation.samples,
+        "accepted": evaluation.accepted,
+        "created_at": evaluation.created_at.isoformat(),
     }
     details["outcomes"] = outcomes
-    verdict = "misses the acceptance thresholds" if found.accepted is False else "is not accepted"
+    verdict = "misses the acceptance thresholds" if evaluation.accepted is False else "is not accepted"
     missed = "; ".join(_missed(outcomes))
     return NotAcceptedError(
-        f"{model.reference} {verdict} of its task on {found.samples} cases{': ' if missed else ''}{missed}.",
+        f"{model.reference} {verdict} of its task on {evaluation.samples} cases{': ' if missed else ''}{missed}.",
         hint="Train or calibrate a better one, or state other thresholds in a new recommendation.",
         details=details,
     )
@@ -116,10 +116,10 @@ def _why_not_validated(store: Store, model: Model, version: int) -> str:
     return f"{model.reference} was not validated with its present default head."
 
 
-def _outcomes(store: Store, found: Evaluation) -> list[dict[str, Any]]:
+def _outcomes(store: Store, evaluation: Evaluation) -> list[dict[str, Any]]:
     """The outcomes of the thresholds; empty if the stored result cannot be read."""
     try:
-        return json.loads(store.artifacts.get(found.result))["acceptance"]
+        return json.loads(store.artifacts.get(evaluation.result))["acceptance"]
     except (LifelongError, ValueError, LookupError, TypeError):  # the refusal stands without them
         return []
 

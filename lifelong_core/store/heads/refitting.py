@@ -92,12 +92,12 @@ def attach_and_refit(
             force or a pin changed during the call; and as for `attach`.
     """
     with store.database.read() as connection:
-        found = _situation(connection, task)
-        present = _present_heads(connection, found)
+        situation = _situation(connection, task)
+        present = _present_heads(connection, situation)
     # Fitted before the transaction, so that no other writer waits for it.
-    plan = _plan(store, found, present, recommendation)
+    plan = _plan(store, situation, present, recommendation)
     with change_registry(store.database) as connection:
-        if _situation(connection, task) != found:
+        if _situation(connection, task) != situation:
             raise ConflictError(
                 f"the task {task}, its model or a head of it changed while heads were fitted.",
                 field="refit_head",
@@ -114,12 +114,17 @@ def attach_and_refit(
         )
         for environment in plan.held:
             put_in_force(
-                connection, found.model, environment, found.versions[None], actor=actor, reason="publish"
+                connection,
+                situation.model,
+                environment,
+                situation.versions[None],
+                actor=actor,
+                reason="publish",
             )
         published = [
             publish_head(
                 connection,
-                found.model,
+                situation.model,
                 replace(head, provenance={**head.provenance, "recommendation": attached.version}),
                 environment=environment,
                 actor=actor,
@@ -131,7 +136,7 @@ def attach_and_refit(
         PublishedHead(environment=environment, version=record.version, record=record)
         for environment, record in zip(plan.fitted, published, strict=True)
     )
-    return Refit(attached=attached, model=found.model, published=heads, kept=plan.kept)
+    return Refit(attached=attached, model=situation.model, published=heads, kept=plan.kept)
 
 
 def _situation(connection: sa.Connection, task_name: str) -> _Situation:
@@ -173,34 +178,34 @@ def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
     return model, model.calibration_set_id
 
 
-def _present_heads(connection: sa.Connection, found: _Situation) -> dict[str | None, HeadRecord | str]:
+def _present_heads(connection: sa.Connection, situation: _Situation) -> dict[str | None, HeadRecord | str]:
     """The heads in force by environment; a damaged head as its damage."""
-    rows, model_id = tables.heads.c, found.model.id
+    rows, model_id = tables.heads.c, situation.model.id
     records = read_heads(
-        connection, (rows.model_id == model_id) & rows.version.in_(set(found.versions.values()))
+        connection, (rows.model_id == model_id) & rows.version.in_(set(situation.versions.values()))
     )
-    versions = {(model_id, environment): version for environment, version in found.versions.items()}
-    served, damaged = split_damaged(versions, records, {model_id: found.task})
+    versions = {(model_id, environment): version for environment, version in situation.versions.items()}
+    served, damaged = split_damaged(versions, records, {model_id: situation.task})
     return {environment: head for (_, environment), head in (*served.items(), *damaged.items())}
 
 
 def _plan(
     store: Store,
-    found: _Situation,
+    situation: _Situation,
     present: dict[str | None, HeadRecord | str],
     recommendation: "Recommendation",
 ) -> _Plan:
-    after = task_after(recommendation, found.task)
-    calibration = store.calibration_sets.load(found.set_id)
-    provenance = {"origin": "recommendation", "model": found.model.reference, "task": found.task.name}
+    after = task_after(recommendation, situation.task)
+    calibration = store.calibration_sets.load(situation.set_id)
+    provenance = {"origin": "recommendation", "model": situation.model.reference, "task": situation.task.name}
     fitted: dict[str | None, PostProcessingHead] = {}
     kept: list[KeptHead] = []
-    for environment in (None, *sorted(filter(None, found.versions))):
+    for environment in (None, *sorted(filter(None, situation.versions))):
         head = present.get(environment)
         target = stated_prevalences(recommendation) if environment is None else None
         if target is None and isinstance(head, HeadRecord):
             target = head.head.assumed_prevalence
-        stays = None if head is None else _kept(found, environment, head, target, after)
+        stays = None if head is None else _kept(situation, environment, head, target, after)
         if stays is not None:
             kept.append(stays)
             continue
@@ -214,7 +219,7 @@ def _plan(
                 decision_rule=after.decision_rule,
             )
             fitted[environment] = with_expectation(head, calibration)
-    held = _held(found) if None in fitted and isinstance(present.get(None), HeadRecord) else ()
+    held = _held(situation) if None in fitted and isinstance(present.get(None), HeadRecord) else ()
     return _Plan(fitted, (*kept, *held), tuple(head.environment for head in held if head.environment))
 
 
@@ -237,18 +242,18 @@ def stated_prevalences(recommendation: "Recommendation") -> Floats | None:
 
 
 def _kept(
-    found: _Situation,
+    situation: _Situation,
     environment: str | None,
     present: HeadRecord | str,
     target: Floats | None,
     after: Task,
 ) -> KeptHead | None:
     """Why a head stays; None: it does not."""
-    version = found.versions[environment]
+    version = situation.versions[environment]
     if isinstance(present, HeadRecord) and _fits(present.head, target, after):
         cause, reason = "fits", "it decides by these costs and this rule for this class mix already."
-    elif environment in found.pins:
-        cause, reason = "pinned", f"it is {_pinned(found.pins[environment])}."
+    elif environment in situation.pins:
+        cause, reason = "pinned", f"it is {_pinned(situation.pins[environment])}."
     elif target is None:
         cause, reason = "damaged", f"{present}: the class mix that it assumes is unknown."
     else:
@@ -256,17 +261,17 @@ def _kept(
     return KeptHead(environment=environment, version=version, cause=cause, reason=reason)
 
 
-def _held(found: _Situation) -> tuple[KeptHead, ...]:
+def _held(situation: _Situation) -> tuple[KeptHead, ...]:
     """Pinned environments that use the default head; the refit replaces that head."""
     return tuple(
         KeptHead(
             environment=environment,
-            version=found.versions[None],
+            version=situation.versions[None],
             cause="pinned",
-            reason=f"it is {_pinned(found.pins[environment])}, and keeps as its own what was the default head.",
+            reason=f"it is {_pinned(situation.pins[environment])}, and keeps as its own what was the default head.",
         )
-        for environment in sorted(filter(None, found.pins))
-        if environment not in found.versions
+        for environment in sorted(filter(None, situation.pins))
+        if environment not in situation.versions
     )
 
 

@@ -180,14 +180,14 @@ class FingerprintCache:
             if held is not None:
                 self._held.move_to_end(reference.artifact)
                 return held
-        found = self._read(reference)
+        fingerprint = self._read(reference)
         with self._lock:
             if reference.artifact not in self._held:
-                self._held[reference.artifact] = found
-                self._bytes += _size_of(found)
+                self._held[reference.artifact] = fingerprint
+                self._bytes += _size_of(fingerprint)
                 while self._bytes > MOST_BYTES:
                     self._bytes -= _size_of(self._held.popitem(last=False)[1])
-        return found
+        return fingerprint
 
     def _read(self, reference: "FingerprintReference") -> "Fingerprint":
         from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes

@@ -116,14 +116,14 @@ class LabellingPlans(Repository):
         Raises:
             NotFoundError: there is none.
         """
-        found = self.find(plan_id)
-        if found is None:
+        plan = self.find(plan_id)
+        if plan is None:
             raise NotFoundError(
                 f"there is no labelling plan {plan_id}.",
                 field="plan",
                 hint="List them: `lifelong feedback plans`.",
             )
-        return found
+        return plan
 
     def find(self, plan_id: UUID) -> LabellingPlan | None:
         """The plan with this id; None: there is none."""

@@ -94,7 +94,7 @@ def planned_propensities(connection: sa.Connection, ids: Collection[UUID]) -> di
 
     Predictions that no plan chose are left out, also those that had a label before their plan was made.
     """
-    found: dict[UUID, float] = {}
+    propensities: dict[UUID, float] = {}
     for some in batched(sorted(ids)):
         query = (
             sa.select(_samples.c.prediction_id, _samples.c.propensity)
@@ -103,21 +103,21 @@ def planned_propensities(connection: sa.Connection, ids: Collection[UUID]) -> di
             .where(_samples.c.prediction_id.in_(some), _samples.c.position.is_not(None))
             .order_by(_samples.c.plan_id)
         )
-        found |= {row.prediction_id: row.propensity for row in connection.execute(query)}
-    return found
+        propensities |= {row.prediction_id: row.propensity for row in connection.execute(query)}
+    return propensities
 
 
 def _lock_logged(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
     """Those of the predictions that are in the log, locked against deletion until the transaction ends."""
-    found: set[UUID] = set()
+    logged: set[UUID] = set()
     for some in batched(ids):
         query = (
             sa.select(_log.c.id)
             .where(_log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some))
             .with_for_update(read=True, key_share=True)
         )
-        found |= set(connection.execute(query).scalars())
-    return found
+        logged |= set(connection.execute(query).scalars())
+    return logged
 
 
 def _row(plan: NewPlan, sample: LabellingSample) -> dict[str, Any]:

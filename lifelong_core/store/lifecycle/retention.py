@@ -76,14 +76,14 @@ class Retention(Repository):
     def overdue(self, days: Callable[[str], int | None], today: date) -> list[str]:
         """Return the environments with predictions that `delete_expired` would delete."""
         first_kept, models = self._plan(days, today)
-        found: list[str] = []
+        environments: list[str] = []
         with self._database.read() as connection:
             for environment, day in first_kept.items():
                 old = (_older(_log, model, environment, day) for model in models)
                 queries = (sa.select(_log.c.id).where(*where).limit(1) for where in old)
                 if any(connection.execute(query).first() is not None for query in queries):
-                    found.append(environment)
-        return found
+                    environments.append(environment)
+        return environments
 
     def _plan(self, days: Callable[[str], int | None], today: date) -> tuple[dict[str, date], list[int]]:
         """Return the first kept day of each environment with limited retention, and all model ids."""

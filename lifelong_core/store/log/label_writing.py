@@ -82,7 +82,7 @@ class LabelChanges:
 
 def lock_predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:
     """Rows of these predictions, locked against deletion and other labels until the transaction ends."""
-    found: dict[UUID, Row] = {}
+    locked: dict[UUID, Row] = {}
     columns = (_log.c.id, _log.c.model_id, _log.c.environment, sa.func.length(_log.c.logits).label("bytes"))
     # Sorted, so that concurrent batches of the same predictions do not deadlock.
     for some in batched(sorted({one for one in ids if is_prediction_id(one)})):
@@ -92,8 +92,8 @@ def lock_predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUI
             .order_by(_log.c.logged_on, _log.c.id)
             .with_for_update(key_share=True)
         )
-        found |= {row.id: row for row in connection.execute(query)}
-    return found
+        locked |= {row.id: row for row in connection.execute(query)}
+    return locked
 
 
 def present_labels(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:
@@ -101,13 +101,13 @@ def present_labels(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID,
 
     Not joined to the query that locks: after its wait, it would return the labels from before the wait.
     """
-    found: dict[UUID, Row] = {}
+    labels: dict[UUID, Row] = {}
     for some in batched(ids):
         query = sa.select(_labels.c.prediction_id, _labels.c.label, _labels.c.propensity).where(
             _labels.c.logged_on.in_({logged_on(one) for one in some}), _labels.c.prediction_id.in_(some)
         )
-        found |= {row.prediction_id: row for row in connection.execute(query)}
-    return found
+        labels |= {row.prediction_id: row for row in connection.execute(query)}
+    return labels
 
 
 def check_label(label: NewLabel, classes: int) -> None:
@@ -151,15 +151,15 @@ def append_revisions(connection: sa.Connection, revisions: Iterable[LabelRevisio
 
 def last_revisions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, int]:
     """Number of the newest revision of each of these predictions that has one."""
-    found: dict[UUID, int] = {}
+    revisions: dict[UUID, int] = {}
     for some in batched(ids):
         query = (
             sa.select(_revisions.c.prediction_id, sa.func.max(_revisions.c.revision))
             .where(_of(some))
             .group_by(_revisions.c.prediction_id)
         )
-        found |= {row[0]: row[1] for row in connection.execute(query)}
-    return found
+        revisions |= {row[0]: row[1] for row in connection.execute(query)}
+    return revisions
 
 
 def revisions_of(connection: sa.Connection, prediction_id: UUID) -> tuple[LabelRevision, ...]:
@@ -173,13 +173,13 @@ def revisions_by_prediction(
     connection: sa.Connection, ids: Sequence[UUID]
 ) -> dict[UUID, tuple[LabelRevision, ...]]:
     """All revisions of the label of each of these predictions that has one, oldest first."""
-    found: dict[UUID, tuple[LabelRevision, ...]] = {}
+    revisions: dict[UUID, tuple[LabelRevision, ...]] = {}
     for some in batched(ids):
         query = sa.select(_revisions).where(_of(some)).order_by(_revisions.c.revision)
         for row in connection.execute(query):
             revision = read_record(row, LabelRevision)
-            found[revision.prediction_id] = (*found.get(revision.prediction_id, ()), revision)
-    return found
+            revisions[revision.prediction_id] = (*revisions.get(revision.prediction_id, ()), revision)
+    return revisions
 
 
 def _of(ids: Sequence[UUID]) -> sa.ColumnElement[bool]:

@@ -287,11 +287,11 @@ def _stored_requests(connection: sa.Connection, rows: Sequence[Row]) -> list[Sto
 
 
 def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Prediction]:
-    found: dict[UUID, Prediction] = {}
+    predictions: dict[UUID, Prediction] = {}
     ids = [one for one in ids if is_prediction_id(one)]
     for some in batched(ids):
         query = sa.select(_log).where(
             _log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some)
         )
-        found |= {row.id: prediction_of(row) for row in connection.execute(query)}
-    return found
+        predictions |= {row.id: prediction_of(row) for row in connection.execute(query)}
+    return predictions

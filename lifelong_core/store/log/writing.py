@@ -150,7 +150,7 @@ def _answered(
     connection: sa.Connection, keys: Collection[RequestKey]
 ) -> dict[RequestKey, tuple[bytes, tuple[UUID, ...]]]:
     """Body digest and prediction ids of the requests with these keys that are in the log."""
-    found: dict[RequestKey, tuple[bytes, tuple[UUID, ...]]] = {}
+    answered: dict[RequestKey, tuple[bytes, tuple[UUID, ...]]] = {}
     for some in batched(list(keys)):
         query = sa.select(_requests).where(
             _requests.c.model_id.in_({key.model_id for key in some}),
@@ -158,8 +158,8 @@ def _answered(
         )
         for row in connection.execute(query):
             key = RequestKey(row.model_id, row.environment, row.request_id)
-            found[key] = (row.body_digest, tuple(split_ids(row.prediction_ids)))
-    return found
+            answered[key] = (row.body_digest, tuple(split_ids(row.prediction_ids)))
+    return answered
 
 
 def _without_repetitions(

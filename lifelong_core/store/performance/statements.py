@@ -109,30 +109,32 @@ def warn_of_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
         []
     """
     warnings: list[str] = []
-    for label, found in _by_label(figures):
-        accepted = {one.mix: one.accepted for one in found}
+    for label, values in _by_label(figures):
+        accepted = {one.mix: one.accepted for one in values}
         missed = [mix for mix in CLASS_MIXES if accepted.get(mix) is False]
         if accepted.get("stated") and missed:
             warnings.append(
-                f"{label} reaches its threshold {found[0].threshold:g} at the stated prevalences, but misses it at the"
+                f"{label} reaches its threshold {values[0].threshold:g} at the stated prevalences, but misses it at the"
                 f" {' and the '.join(missed)} ones."
             )
     return warnings
 
 
-def _describe_rule_metric(found: RealisedRuleMetric) -> str:
-    of_class = f" of {found.class_name}" if found.class_name else ""
-    name = METRIC_NAMES.get(found.metric, found.metric)
+def _describe_rule_metric(metric: RealisedRuleMetric) -> str:
+    of_class = f" of {metric.class_name}" if metric.class_name else ""
+    name = METRIC_NAMES.get(metric.metric, metric.metric)
     return (
-        f"Head {found.head_version}: {name}{of_class} is {describe_metric(found.value)} on"
-        f" {_labels(found.samples)}. Its decision rule: {found.rule}."
+        f"Head {metric.head_version}: {name}{of_class} is {describe_metric(metric.value)} on"
+        f" {_labels(metric.samples)}. Its decision rule: {metric.rule}."
     )
 
 
-def _warn_of_rule(found: RealisedRuleMetric | None) -> list[str]:
-    if found is None or not found.is_missed:
+def _warn_of_rule(metric: RealisedRuleMetric | None) -> list[str]:
+    if metric is None or not metric.is_missed:
         return []
-    return [f"By its labels, head {found.head_version} misses the target of its decision rule: {found.rule}."]
+    return [
+        f"By its labels, head {metric.head_version} misses the target of its decision rule: {metric.rule}."
+    ]
 
 
 def _sentences(newest: ComparedPeriod) -> Iterator[str]:
@@ -153,10 +155,10 @@ def _labels(number: int) -> str:
     return "1 labelled prediction" if number == 1 else f"{number} labelled predictions"
 
 
-def _verdict(found: Agreement | None) -> str:
-    if found is None or found.verdict == "too_few_labels" or found.p_value is None:
+def _verdict(agreement: Agreement | None) -> str:
+    if agreement is None or agreement.verdict == "too_few_labels" or agreement.p_value is None:
         return "; that is too few labels to compare them."
-    return f". They {found.verdict} (p = {found.p_value:.2g})."
+    return f". They {agreement.verdict} (p = {agreement.p_value:.2g})."
 
 
 def _by_label(figures: Iterable[MetricAtClassMix]) -> Iterator[tuple[str, list[MetricAtClassMix]]]:
@@ -164,9 +166,9 @@ def _by_label(figures: Iterable[MetricAtClassMix]) -> Iterator[tuple[str, list[M
         yield label.replace("EC", "Expected cost (EC)", 1), list(found)
 
 
-def _describe(one: MetricAtClassMix) -> str:
-    shares = ", ".join(f"{name} {share:.2f}" for name, share in one.prevalences.items())
-    return f"{describe_metric(one.metric) or 'undefined'} at the {one.mix} prevalences ({shares})"
+def _describe(value: MetricAtClassMix) -> str:
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in value.prevalences.items())
+    return f"{describe_metric(value.metric) or 'undefined'} at the {value.mix} prevalences ({shares})"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -247,17 +247,17 @@ def describe_disagreements(monitors: Sequence[MonitorProcess]) -> list[str]:
         monitors: of `Monitors.list`.
     """
     living = sorted(
-        (one.heartbeat for one in monitors if not one.is_lost),
+        (monitor.heartbeat for monitor in monitors if not monitor.is_lost),
         key=lambda heartbeat: (heartbeat.started_at, heartbeat.id),
     )
     first, rest = living[:1], living[1:]
     sentences: list[str] = []
-    for one in first:
+    for monitor in first:
         for other in rest:
-            differing = describe_differences(one.settings, other.settings)
+            differing = describe_differences(monitor.settings, other.settings)
             if differing:
                 sentences.append(
-                    f"{one.name} and {other.name} watch with different settings: {', '.join(differing)}."
+                    f"{monitor.name} and {other.name} watch with different settings: {', '.join(differing)}."
                 )
     return sentences
 

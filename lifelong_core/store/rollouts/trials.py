@@ -153,11 +153,11 @@ def trial_populations(store: Store, task: Task, rollout: Rollout) -> tuple[Trial
 
 def _labelled(store: Store, task: Task, model: Model, environment: str) -> LabelledFigures | None:
     classes = len(task.class_names)
-    found = store.labels.newest_labelled(model.id, environment, limit=LABELLED_SAMPLES, classes=classes)
-    if not found.labels.size:
+    labelled = store.labels.newest_labelled(model.id, environment, limit=LABELLED_SAMPLES, classes=classes)
+    if not labelled.labels.size:
         return None
     return LabelledFigures(
-        samples=int(found.labels.size),
-        accuracy=float((found.labels == found.decisions).mean()),
-        expected_cost=float(task.costs[found.labels, found.decisions].mean()),
+        samples=int(labelled.labels.size),
+        accuracy=float((labelled.labels == labelled.decisions).mean()),
+        expected_cost=float(task.costs[labelled.labels, labelled.decisions].mean()),
     )

@@ -46,16 +46,16 @@ def differences(
     connection: sa.Connection, key: SummaryKey, cursor: Cursor, fitted: FittedQuantifier
 ) -> list[str]:
     """One sentence for each hour whose summary differs from that of its rows before the cursor."""
-    found = list[str]()
+    sentences = list[str]()
     expected = set[datetime]()
     for bucket, hour in _hours(connection, key, cursor, fitted):
         expected.add(bucket)
         problem = _compare(_stored(connection, key, bucket), hour)
         if problem is not None:
-            found.append(f"{_named(key, bucket)}: {problem}.")
+            sentences.append(f"{_named(key, bucket)}: {problem}.")
     query = sa.select(_summaries.c.bucket).where(*key.match(_summaries), _summaries.c.summary.is_not(None))
     stored = set(connection.execute(query).scalars())
-    return found + [
+    return sentences + [
         f"{_named(key, bucket)}: there is a summary, and the log has no rows."
         for bucket in sorted(stored - expected)
     ]

@@ -223,25 +223,25 @@ def _missing(
 ) -> list[str]:
     from lifelong_core.develop.training.from_suggestion import instead_of_images
 
-    recipe, task, found = asked.recipe, asked.task.name, list[str]()
+    recipe, task, missing = asked.recipe, asked.task.name, list[str]()
     if images is None:
-        found.append(f"The number of images of {task} is not known: give their path, or state it.")
+        missing.append(f"The number of images of {task} is not known: give their path, or state it.")
     if recipe.needs_source_data and facts.source_path is None:
         instead = instead_of_images(asked.source)
-        found.append(
+        missing.append(
             f"The scenario {recipe.scenario} trains on images of {recipe.source}, and none are given."
             f" {instead}".rstrip()
         )
     if store.recommendations.current(task) is None:
-        found.append(
+        missing.append(
             f"The task has no recommendation: the model would be trained, but neither evaluated nor compared."
             f" Attach one: `lifelong recommend --attach {task}`."
         )
     if not settings.training_devices:
-        found.append("LIFELONG_TRAINING_DEVICES is empty: a monitor with these settings trains nothing.")
+        missing.append("LIFELONG_TRAINING_DEVICES is empty: a monitor with these settings trains nothing.")
     if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
-        found.append("No monitor runs, and monitors do the jobs: `lifelong monitor`.")
-    return found
+        missing.append("No monitor runs, and monitors do the jobs: `lifelong monitor`.")
+    return missing
 
 
 def _speed(store: "Store", recipe: "Recipe", device: str, facts: StatedFacts) -> "Speed | None":

@@ -159,14 +159,14 @@ def artifacts_of_training(connection: sa.Connection, model_id: int) -> set[str]:
 
 
 def _training_of(connection: sa.Connection, model: Model) -> StoredTraining:
-    found = _training_where(connection, _trainings.c.model_id == model.id)
-    if found is None:
+    training = _training_where(connection, _trainings.c.model_id == model.id)
+    if training is None:
         raise NotFoundError(
             f"the model {model.reference} was not trained here.",
             field="model",
             hint="Trainings are kept of models that `lifelong retrain` made.",
         )
-    return found
+    return training
 
 
 def _training_where(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> StoredTraining | None:

@@ -74,8 +74,8 @@ class WantedEstimate:
 
     def judge(self, estimate: PerformanceEstimate) -> Acceptance | None:
         """Whether the threshold is reached; None: there is none, or the metric is undefined."""
-        threshold, found = self.performance_threshold, estimate.estimates.get(self.key)
-        return None if threshold is None or found is None else threshold.judge(found)
+        threshold, interval = self.performance_threshold, estimate.estimates.get(self.key)
+        return None if threshold is None or interval is None else threshold.judge(interval)
 
     def to_document(self) -> dict[str, Any]:
         """The metric as JSON values."""
@@ -121,7 +121,7 @@ def keys_of(wanted: Iterable[WantedEstimate]) -> tuple[str, ...]:
         >>> keys_of([*ALWAYS, WantedEstimate("TNR", "TPR", 0), WantedEstimate("TNR", "TNR", 1)])
         ('AC', 'EC', 'TNR')
     """
-    return tuple(dict.fromkeys(one.key for one in wanted))
+    return tuple(dict.fromkeys(estimate.key for estimate in wanted))
 
 
 def judge_acceptance(
@@ -136,12 +136,14 @@ def judge_acceptance(
         return report
     is_rejected = any(warning.code == ASSUMPTION_REJECTED for warning in estimate.warnings)
     judged = list(_judge(wanted, estimate, class_names))
-    found = {one: [metric for acceptance, metric in judged if acceptance == one] for one in _WRONG_SIDE}
+    by_acceptance = {
+        one: [metric for acceptance, metric in judged if acceptance == one] for one in _WRONG_SIDE
+    }
     added = [
         performance_below_acceptance(
             metrics, is_missed=acceptance == "missed", is_assumption_rejected=is_rejected
         )
-        for acceptance, metrics in found.items()
+        for acceptance, metrics in by_acceptance.items()
         if metrics
     ]
     return replace(report, reasons=(*report.reasons, *added))
@@ -151,12 +153,18 @@ def _judge(
     wanted: Sequence[WantedEstimate], estimate: PerformanceEstimate, class_names: Sequence[str]
 ) -> Iterator[tuple[Acceptance, JudgedMetric]]:
     """The metrics that have a threshold and a defined estimate."""
-    for one in wanted:
-        threshold, acceptance = one.performance_threshold, one.judge(estimate)
+    for wanted_estimate in wanted:
+        threshold, acceptance = wanted_estimate.performance_threshold, wanted_estimate.judge(estimate)
         if threshold is not None and acceptance is not None:
-            of_class = "" if one.class_index is None else f" of {class_names[one.class_index]}"
-            name = f"{METRICS[one.key.partition('[')[0]].name} ({one.metric}){of_class}"
-            yield acceptance, JudgedMetric(name, estimate.estimates[one.key], threshold)
+            of_class = (
+                ""
+                if wanted_estimate.class_index is None
+                else f" of {class_names[wanted_estimate.class_index]}"
+            )
+            name = (
+                f"{METRICS[wanted_estimate.key.partition('[')[0]].name} ({wanted_estimate.metric}){of_class}"
+            )
+            yield acceptance, JudgedMetric(name, estimate.estimates[wanted_estimate.key], threshold)
 
 
 def select_estimates(
@@ -176,7 +184,7 @@ def select_estimates(
     Raises:
         UnavailableError: the recommendation cannot be read.
     """
-    found = [
+    estimates = [
         *ALWAYS,
         *(
             wanted
@@ -185,7 +193,7 @@ def select_estimates(
             for wanted in _of_metric(label, metric, attached, classes=costs.shape[0])
         ),
     ]
-    distinct = {(one.metric, one.class_index): one for one in found}
+    distinct = {(one.metric, one.class_index): one for one in estimates}
     kept = [
         one for one in distinct.values() if one.class_index is None or one.threshold is not None or per_class
     ]

@@ -57,11 +57,11 @@ def load_traffic(
     window = named(store.traffic.senders(model.id, environment, first=first, log_position=taken.log_position))
     before: Counter[tuple[str, date]] = Counter()
     # A sender that is known to an earlier version is known to this one.
-    versions = [one for one in store.models.list() if one.name == model.name]
-    for one in sorted(versions, key=lambda one: (one.id == model.id, one.id), reverse=True):
+    versions = [version for version in store.models.list() if version.name == model.name]
+    for version in sorted(versions, key=lambda version: (version.id == model.id, version.id), reverse=True):
         if left := MOST_BEFORE - before.total():
             earlier = store.traffic.senders_before(
-                one.id, environment, first=first_id_at(yesterday), limit=left
+                version.id, environment, first=first_id_at(yesterday), limit=left
             )
             before += named(earlier)
     days = before | window  # the larger count of each: the window may hold a part of what is before
@@ -78,7 +78,9 @@ def load_traffic(
         hours,
         since=since,
         known=known,
-        bound={one.name for one in tokens if one.environments and environment in one.environments},
+        bound={
+            version.name for version in tokens if version.environments and environment in version.environments
+        },
     )
 
 

@@ -80,12 +80,14 @@ def load_window(
                 model_id, environment, limit=limit, since=since, log_position=log_position, classes=classes
             )
         )
-    found = store.summaries.newest(
+    summarised = store.summaries.newest(
         model_id, environment, fitted, samples=settings.window_samples, since=since
     )
-    if found is None:
+    if summarised is None:
         return None
-    return _of_hours(store, model_id, environment, found, limit=settings.evidence_samples, classes=classes)
+    return _of_hours(
+        store, model_id, environment, summarised, limit=settings.evidence_samples, classes=classes
+    )
 
 
 def reload_window(
@@ -114,7 +116,7 @@ def reload_window(
             raise _gone(f"only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle")
         return _of_rows(window)
     hours = inputs.hours
-    found = store.summaries.rebuilt_window(
+    summarised = store.summaries.rebuilt_window(
         cycle.model_id,
         cycle.environment,
         fitted,
@@ -123,11 +125,13 @@ def reload_window(
         log_position=cycle.log_position,
         is_grouped=hours.is_grouped,
     )
-    if _counts_digest(found.summary) != hours.counts_digest or not _close(found.summary, hours):
+    if _counts_digest(summarised.summary) != hours.counts_digest or not _close(summarised.summary, hours):
         raise _gone(
-            f"{found.summary.samples} predictions of the {cycle.window_samples} of this cycle, or others"
+            f"{summarised.summary.samples} predictions of the {cycle.window_samples} of this cycle, or others"
         )
-    return _of_hours(store, cycle.model_id, cycle.environment, found, limit=inputs.limit, classes=classes)
+    return _of_hours(
+        store, cycle.model_id, cycle.environment, summarised, limit=inputs.limit, classes=classes
+    )
 
 
 def judge_window(report: AdaptationReport, taken: CycleWindow) -> AdaptationReport:
@@ -160,7 +164,7 @@ def _of_hours(
     store: Store,
     model_id: int,
     environment: str,
-    found: SummarisedWindow,
+    summarised: SummarisedWindow,
     *,
     limit: int,
     classes: int,
@@ -170,29 +174,29 @@ def _of_hours(
             model_id,
             environment,
             limit=limit,
-            since=found.buckets[0],
-            log_position=found.log_position,
+            since=summarised.buckets[0],
+            log_position=summarised.log_position,
             classes=classes,
         )
 
     hours = None
-    if found.buckets:
+    if summarised.buckets:
         hours = Hours(
-            since=found.buckets[0],
-            until=found.buckets[-1] + _HOUR,
-            is_grouped=found.is_grouped,
-            counts_digest=_counts_digest(found.summary),
-            moments=tuple(found.summary.moments.tolist()),
+            since=summarised.buckets[0],
+            until=summarised.buckets[-1] + _HOUR,
+            is_grouped=summarised.is_grouped,
+            counts_digest=_counts_digest(summarised.summary),
+            moments=tuple(summarised.summary.moments.tolist()),
         )
     return CycleWindow(
-        data=found.parts,
-        times=[begin.timestamp() for begin in found.begins],
+        data=summarised.parts,
+        times=[begin.timestamp() for begin in summarised.begins],
         groups=None,
-        samples=found.summary.samples,
-        quarantined=found.quarantined,
-        log_position=found.log_position,
-        first=found.buckets[0].isoformat() if found.buckets else "",
-        last=found.buckets[-1].isoformat() if found.buckets else "",
+        samples=summarised.summary.samples,
+        quarantined=summarised.quarantined,
+        log_position=summarised.log_position,
+        first=summarised.buckets[0].isoformat() if summarised.buckets else "",
+        last=summarised.buckets[-1].isoformat() if summarised.buckets else "",
         hours=hours,
         rows=rows,
     )

@@ -78,12 +78,12 @@ def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float |
     Metrics with stated prevalences come from the comparison at all class mixes: all of these have the same labels.
     """
     metrics = () if status.realised is None else status.realised.recommended.values
-    found = {(metric.label, _class(status, metric), "realised"): part(metric) for metric in metrics}
+    parts = {(metric.label, _class(status, metric), "realised"): part(metric) for metric in metrics}
     for one in () if status.performance is None else status.performance.class_mixes:
         metric = RealisedMetric(one.label, None, *one.metric, one.threshold, one.accepted)
-        found[one.label, "", one.mix] = part(metric)
+        parts[one.label, "", one.mix] = part(metric)
     return {
-        labels: float(value) for labels, value in found.items() if value is not None and not math.isnan(value)
+        labels: float(value) for labels, value in parts.items() if value is not None and not math.isnan(value)
     }
 
 

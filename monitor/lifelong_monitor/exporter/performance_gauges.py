@@ -35,12 +35,12 @@ def _estimates(status: PopulationStatus) -> dict[Head, PerformanceEstimate]:
     candidate = report.candidate_performance
     of_cycle = [estimate for estimate in (report.performance, candidate) if estimate is not None]
     serving = next((estimate for estimate in of_cycle if estimate.head_digest == head.digest), None)
-    found: dict[Head, PerformanceEstimate] = {}
+    estimates: dict[Head, PerformanceEstimate] = {}
     if serving is not None:
-        found["current"] = serving
+        estimates["current"] = serving
         if candidate is not None and candidate is not serving:
-            found["candidate"] = candidate
-    return found
+            estimates["candidate"] = candidate
+    return estimates
 
 
 def _wanted(

@@ -17,11 +17,11 @@ def _expected(
     """A figure of the expected criterion of the serving head, by metric and class."""
     if status.head is None:
         return {}
-    found = _criteria(status).get(status.head.digest)
-    value = None if found is None else part(found)
-    if found is None or value is None:
+    criterion = _criteria(status).get(status.head.digest)
+    value = None if criterion is None else part(criterion)
+    if criterion is None or value is None:
         return {}
-    return {(found.metric, status.head.rule_class, *more): float(value)}
+    return {(criterion.metric, status.head.rule_class, *more): float(value)}
 
 
 def _criteria(status: PopulationStatus) -> dict[str, ExpectedCriterion]:
@@ -32,10 +32,10 @@ def _criteria(status: PopulationStatus) -> dict[str, ExpectedCriterion]:
     report = status.report
     if report is None:
         return {}
-    found = {} if report.criterion is None else {report.head_digest: report.criterion}
+    criterion = {} if report.criterion is None else {report.head_digest: report.criterion}
     if report.candidate is not None and report.candidate_criterion is not None:
-        found[report.candidate.digest] = report.candidate_criterion
-    return found
+        criterion[report.candidate.digest] = report.candidate_criterion
+    return criterion
 
 
 def _missed_cycles(status: PopulationStatus) -> Values:
@@ -46,17 +46,21 @@ def _realised(
     status: PopulationStatus, part: Callable[[RealisedRuleMetric], float | None], *more: str
 ) -> Values:
     """A figure of the labelled decisions of the serving head, by metric and class."""
-    found = None if status.performance is None else status.performance.rule_metric
-    if found is None or status.head is None or found.head_version != status.head.version:
+    criterion = None if status.performance is None else status.performance.rule_metric
+    if criterion is None or status.head is None or criterion.head_version != status.head.version:
         return {}
-    value = part(found)
-    return {} if value is None or value != value else {(found.metric, found.class_name, *more): float(value)}
+    value = part(criterion)
+    return (
+        {}
+        if value is None or value != value
+        else {(criterion.metric, criterion.class_name, *more): float(value)}
+    )
 
 
-def _reached(found: ExpectedCriterion | RealisedRuleMetric) -> float | None:
-    if found.target is None:
+def _reached(criterion: ExpectedCriterion | RealisedRuleMetric) -> float | None:
+    if criterion.target is None:
         return None
-    return 0.0 if found.is_missed else 1.0 if found.is_reached else 0.5
+    return 0.0 if criterion.is_missed else 1.0 if criterion.is_reached else 0.5
 
 
 RULE_GAUGES: Final[Mapping[str, Gauge]] = {
@@ -64,22 +68,22 @@ RULE_GAUGES: Final[Mapping[str, Gauge]] = {
         "Metric of the decision rule of the head that serves now, as the last cycle expected it in the population,"
         " without labels; class is empty for a metric of all classes. Absent for rules without a searched cut-off.",
         _LABELS,
-        lambda status: _expected(status, lambda found: found.value),
+        lambda status: _expected(status, lambda criterion: criterion.value),
     ),
     "lifelong_decision_rule_expected_low": (
         "Lower bound of the interval of lifelong_decision_rule_expected.",
         _LABELS,
-        lambda status: _expected(status, lambda found: found.low),
+        lambda status: _expected(status, lambda criterion: criterion.low),
     ),
     "lifelong_decision_rule_expected_high": (
         "Upper bound of the interval of lifelong_decision_rule_expected.",
         _LABELS,
-        lambda status: _expected(status, lambda found: found.high),
+        lambda status: _expected(status, lambda criterion: criterion.high),
     ),
     "lifelong_decision_rule_target": (
         "Value that the decision rule demands of its metric: at least, for PPR at most; absent for an optimised one.",
         _LABELS,
-        lambda status: _expected(status, lambda found: found.target),
+        lambda status: _expected(status, lambda criterion: criterion.target),
     ),
     "lifelong_decision_rule_reached": (
         "1 where the metric reaches the target of the decision rule, 0.5 where it does not but its interval does, 0"
@@ -95,13 +99,13 @@ RULE_GAUGES: Final[Mapping[str, Gauge]] = {
         "1 where some cut-off of the calibration set reaches the target in the population, else 0.",
         _LABELS,
         lambda status: _expected(
-            status, lambda found: None if found.target is None else float(found.is_reachable)
+            status, lambda criterion: None if criterion.target is None else float(criterion.is_reachable)
         ),
     ),
     "lifelong_decision_rule_cut_off": (
         "Probability of the class from which on the head decides for it.",
         _LABELS,
-        lambda status: _expected(status, lambda found: found.cut_off),
+        lambda status: _expected(status, lambda criterion: criterion.cut_off),
     ),
     "lifelong_decision_rule_missed_cycles": (
         "Cycles in a row, up to the last one, that expected the whole interval of the metric to miss the target.",
@@ -112,16 +116,16 @@ RULE_GAUGES: Final[Mapping[str, Gauge]] = {
         "Metric of the decision rule on the labelled decisions of the head that serves now; absent while there are too"
         " few.",
         _LABELS,
-        lambda status: _realised(status, lambda found: found.value.value),
+        lambda status: _realised(status, lambda criterion: criterion.value.value),
     ),
     "lifelong_decision_rule_realised_low": (
         "Lower bound of the interval of lifelong_decision_rule_realised.",
         _LABELS,
-        lambda status: _realised(status, lambda found: found.value.low),
+        lambda status: _realised(status, lambda criterion: criterion.value.low),
     ),
     "lifelong_decision_rule_realised_high": (
         "Upper bound of the interval of lifelong_decision_rule_realised.",
         _LABELS,
-        lambda status: _realised(status, lambda found: found.value.high),
+        lambda status: _realised(status, lambda criterion: criterion.value.high),
     ),
 }

@@ -121,12 +121,12 @@ def performance_looks(
 
 def estimable_thresholds(attached: AttachedRecommendation) -> dict[Estimable, float]:
     """The strictest threshold of each metric whose expected value can be estimated."""
-    found: dict[Estimable, float] = {}
+    thresholds: dict[Estimable, float] = {}
     for metric in ESTIMABLE:
         values = [threshold.value for threshold in attached.thresholds if threshold.metric == metric]
         if values:
-            found[metric] = max(values) if metric == "AC" else min(values)
-    return found
+            thresholds[metric] = max(values) if metric == "AC" else min(values)
+    return thresholds
 
 
 class HeadPerformances:
@@ -162,13 +162,15 @@ def _compare(
 ) -> Look:
     missed, reached = list[MissedThreshold](), list[bool]()
     for metric, threshold in thresholds.items():
-        found = performances[metric].expected(estimate)
-        if found is None:
+        expected = performances[metric].expected(estimate)
+        if expected is None:
             return past.look(None)
         is_up = metric == "AC"
-        reached.append(found.value >= threshold if is_up else found.value <= threshold)
-        if found.high < threshold if is_up else found.low > threshold:
-            missed.append(MissedThreshold(metric, None, found.value, found.low, found.high, threshold))
+        reached.append(expected.value >= threshold if is_up else expected.value <= threshold)
+        if expected.high < threshold if is_up else expected.low > threshold:
+            missed.append(
+                MissedThreshold(metric, None, expected.value, expected.low, expected.high, threshold)
+            )
     return past.look(tuple(missed), is_fine=all(reached))
 
 

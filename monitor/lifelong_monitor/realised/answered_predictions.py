@@ -56,12 +56,12 @@ def compute_answers(
     probabilities = np.empty((len(logits), classes))
     for version in np.unique(head_versions[is_known]).tolist():
         rows = np.flatnonzero(is_known & (head_versions == version))
-        found = _head(head_of, version, classes)
-        if isinstance(found, PostProcessingHead):
-            probabilities[rows] = found.apply(logits[rows]).probabilities
+        head = _head(head_of, version, classes)
+        if isinstance(head, PostProcessingHead):
+            probabilities[rows] = head.apply(logits[rows]).probabilities
         else:
             is_known[rows] = False
-            left_out[f"{_NO_PROBABILITIES}: {found}"] += rows.size
+            left_out[f"{_NO_PROBABILITIES}: {head}"] += rows.size
     return AnsweredPredictions(
         is_known=is_known,
         probabilities=probabilities[is_known],
@@ -95,7 +95,7 @@ def check_calibration(
         return None
     place = np.searchsorted(known, chosen.rows)
     try:
-        found = calibration_drift(
+        drift = calibration_drift(
             answers.probabilities[place],
             labelled.labels[chosen.rows],
             propensities=chosen.propensities,
@@ -103,7 +103,7 @@ def check_calibration(
         )
     except InvalidInputError as error:
         return f"The calibration on labelled predictions is not tested: {error}"
-    return LabelCheck(found.p_value, found.level, found.rejected, found.samples, found.text)
+    return LabelCheck(drift.p_value, drift.level, drift.rejected, drift.samples, drift.text)
 
 
 def check_selection(labelled: LabelledPredictions, window: Window) -> LabelCheck | str | None:
@@ -123,7 +123,7 @@ def check_selection(labelled: LabelledPredictions, window: Window) -> LabelCheck
     if min(chosen.rows.size, (~inside).sum()) < LEAST_LABELS:
         return None
     try:
-        found = selection_test(
+        test = selection_test(
             labelled.logits[chosen.rows],
             window.logits[~inside],
             labelled_groups=None if labelled.groups is None else labelled.groups[chosen.rows],
@@ -132,4 +132,4 @@ def check_selection(labelled: LabelledPredictions, window: Window) -> LabelCheck
         )
     except InvalidInputError as error:
         return f"The choice of the labelled predictions is not tested: {error}"
-    return LabelCheck(found.p_value, found.level, found.rejected, found.labelled, found.text)
+    return LabelCheck(test.p_value, test.level, test.rejected, test.labelled, test.text)

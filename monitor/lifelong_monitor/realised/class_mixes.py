@@ -60,17 +60,17 @@ def compute_class_mixes(
         return ()
     inputs = MetricInputs.load(labelled, _no_head, classes=len(class_names), needs_probabilities=False)
     mixes = [(label, metric, *one) for label, metric in metrics for one in _mixes(metric, inputs, estimate)]
-    found: list[MetricAtClassMix] = []
+    values: list[MetricAtClassMix] = []
     for label, metric, mix, prevalences in mixes:
         value = _compute(label, metric, mix, prevalences, inputs.counted, attached, estimate)
         if value is not None:
             shares = dict(zip(class_names, prevalences.tolist(), strict=True))
             metric_value = EstimatedMetric(value.estimate, value.low, value.high)
             samples = inputs.counted.samples.size
-            found.append(
+            values.append(
                 MetricAtClassMix(label, mix, shares, samples, metric_value, value.threshold, value.accepted)
             )
-    return tuple(found)
+    return tuple(values)
 
 
 def _no_head(version: int) -> PostProcessingHead:

@@ -39,7 +39,7 @@ def realised_figures(
     chosen = select_rows(labelled, rows)
     if not chosen.rows.size:
         return None
-    found = weighted_estimate(
+    estimates = weighted_estimate(
         labelled.decisions[chosen.rows],
         labelled.labels[chosen.rows],
         classes=costs.shape[0],
@@ -50,7 +50,7 @@ def realised_figures(
         error_rates=error_rates,
         confidence=confidence,
     )
-    return Realised(found.labelled, {name: found.estimates[name] for name in METRICS})
+    return Realised(estimates.labelled, {name: estimates.estimates[name] for name in METRICS})
 
 
 def realised_rule_metric(
@@ -85,7 +85,7 @@ def realised_rule_metric(
     # The share of positive decisions is the accuracy where each label is the decision "positive".
     is_share = rule.metric == "PPR"
     name = "AC" if is_share else rule.metric
-    found = weighted_estimate(
+    estimates = weighted_estimate(
         is_decided.astype(np.int64),
         np.ones(is_class.size, dtype=np.int64) if is_share else is_class.astype(np.int64),
         classes=2,
@@ -101,8 +101,8 @@ def realised_rule_metric(
         rule=describe_rule(rule, head.class_names),
         metric=rule.metric,
         class_name="" if rule.metric == "MCC" else head.class_names[rule.positive_class],
-        samples=found.labelled,
-        value=found.estimates[name],
+        samples=estimates.labelled,
+        value=estimates.estimates[name],
         target=rule.value if isinstance(rule, TargetValue) else None,
     )
 

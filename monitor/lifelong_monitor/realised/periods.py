@@ -39,11 +39,11 @@ class Evidence:
 
     def rows_by_day(self) -> dict[_Key, Integers]:
         """Indices of the labelled predictions by day and head version."""
-        found: dict[_Key, list[int]] = {}
+        rows_of: dict[_Key, list[int]] = {}
         versions = self.labelled.head_versions.tolist()
         for row, (identifier, version) in enumerate(zip(self.labelled.ids, versions, strict=True)):
-            found.setdefault((logged_at(identifier).date(), version), []).append(row)
-        return {key: np.array(rows) for key, rows in found.items()}
+            rows_of.setdefault((logged_at(identifier).date(), version), []).append(row)
+        return {key: np.array(rows) for key, rows in rows_of.items()}
 
     def realised(self, rows: Integers | None, head_version: int) -> Realised | None:
         """Performance of the labelled predictions of one head version."""
@@ -63,7 +63,9 @@ def compare_days(evidence: Evidence) -> tuple[ComparedPeriod, ...]:
 
     The p-values of a metric are corrected for the number of days (Holm 1979).
     """
-    estimates = {(one.day, one.head_version): _estimated(one) for one in evidence.estimates}
+    estimates = {
+        (estimate.day, estimate.head_version): _estimated(estimate) for estimate in evidence.estimates
+    }
     rows = evidence.rows_by_day()
     days = [
         _compare(
@@ -91,16 +93,16 @@ def compare_heads(evidence: Evidence, days: Sequence[ComparedPeriod]) -> tuple[C
     for day in days:
         by_head.setdefault(day.head_version, []).append(day)
     due: dict[int, datetime] = {}
-    for one in evidence.estimates:
-        due[one.head_version] = max(one.due_at, due.get(one.head_version, one.due_at))
-    found: list[ComparedPeriod] = []
+    for estimate in evidence.estimates:
+        due[estimate.head_version] = max(estimate.due_at, due.get(estimate.head_version, estimate.due_at))
+    periods: list[ComparedPeriod] = []
     for head_version, own in sorted(
         by_head.items(), key=lambda item: (item[1][-1].since, due.get(item[0], item[1][-1].since))
     ):
         both = [day for day in own if day.estimated is not None and day.realised is not None]
         estimated = [day.estimated for day in own if day.estimated is not None]
         counted = np.concatenate([rows[day.since.date(), head_version] for day in both]) if both else None
-        found.append(
+        periods.append(
             _compare(
                 evidence,
                 own[0].since,
@@ -110,7 +112,7 @@ def compare_heads(evidence: Evidence, days: Sequence[ComparedPeriod]) -> tuple[C
                 evidence.realised(counted, head_version),
             )
         )
-    return tuple(found)
+    return tuple(periods)
 
 
 def _compare(
@@ -165,11 +167,11 @@ def _mean_estimate(days: Sequence[ComparedPeriod]) -> Estimated:
     return replace(pairs[-1][0], metrics=metrics)
 
 
-def _estimated(one: CycleEstimate) -> Estimated:
-    estimate = one.estimate
+def _estimated(cycle_estimate: CycleEstimate) -> Estimated:
+    estimate = cycle_estimate.estimate
     return Estimated(
-        cycle=one.cycle_id,
-        made_at=one.due_at,
+        cycle=cycle_estimate.cycle_id,
+        made_at=cycle_estimate.due_at,
         method=estimate.method,
         samples=estimate.samples,
         metrics={name: estimate.estimates[name] for name in METRICS if name in estimate.estimates},

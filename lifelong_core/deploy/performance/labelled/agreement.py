@@ -111,10 +111,8 @@ def adjust_for_number(agreements: Sequence[Agreement]) -> tuple[Agreement, ...]:
     return tuple(found)
 
 
-def _judged(found: Agreement, name: str, estimated: float, realised: float) -> Agreement:
-    disagrees = found.p_value is not None and found.p_value < found.level
+def _judged(agreement: Agreement, name: str, estimated: float, realised: float) -> Agreement:
+    disagrees = agreement.p_value is not None and agreement.p_value < agreement.level
     verb = "differs from" if disagrees else "agrees with"
-    text = (
-        f"{name}: the realised {realised:.3f} {verb} the estimated {estimated:.3f} (p = {found.p_value:.2g})."
-    )
-    return replace(found, verdict="disagree" if disagrees else "agree", text=text)
+    text = f"{name}: the realised {realised:.3f} {verb} the estimated {estimated:.3f} (p = {agreement.p_value:.2g})."
+    return replace(agreement, verdict="disagree" if disagrees else "agree", text=text)

@@ -84,19 +84,19 @@ def difference_estimate(
     level = as_level(confidence, "confidence")
     raw = window.predicted() + window.correction()
     confusion = _as_shares(raw)
-    found = metric_gradients(confusion, metrics, window.costs)
+    gradients = metric_gradients(confusion, metrics, window.costs)
     # Exact for AC and EC: what the clipping of negative shares changed is undone.
-    values = found.values + np.einsum("kij,ij->k", found.gradients, raw - confusion)
-    values = np.clip(values, found.bounds[:, 0], found.bounds[:, 1])
-    found = MetricGradients(found.names, values, found.gradients, found.bounds)
-    spreads = window.spreads(found, confusion, target)
+    values = gradients.values + np.einsum("kij,ij->k", gradients.gradients, raw - confusion)
+    values = np.clip(values, gradients.bounds[:, 0], gradients.bounds[:, 1])
+    gradients = MetricGradients(gradients.names, values, gradients.gradients, gradients.bounds)
+    spreads = window.spreads(gradients, confusion, target)
     variances = np.array([one.labels + one.window for one in spreads])
     freedom = np.array([one.degrees_of_freedom for one in spreads])
     return LabelledEstimate(
         method="difference",
-        estimates=metric_intervals(found, variances, degrees_of_freedom=freedom, confidence=level),
-        spreads=dict(zip(found.names, spreads, strict=True)),
-        bounds=found.bounds_by_name,
+        estimates=metric_intervals(gradients, variances, degrees_of_freedom=freedom, confidence=level),
+        spreads=dict(zip(gradients.names, spreads, strict=True)),
+        bounds=gradients.bounds_by_name,
         confusion_matrix=confusion,
         confidence=level,
         target=target,

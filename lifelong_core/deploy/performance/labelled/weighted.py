@@ -89,29 +89,29 @@ def weighted_estimate(
     rates = _error_rates(error_rates, count)
     confusion = (one_hot(true, count) * weights[:, np.newaxis]).T @ one_hot(decided, matrix.shape[1])
     confusion /= confusion.sum()
-    found = metric_gradients(confusion, metrics, matrix, beta=beta)
+    gradients = metric_gradients(confusion, metrics, matrix, beta=beta)
     number = effective_number(weights, keys)
-    variances = _variances(found, true, decided, weights, keys)
-    variances = np.maximum(variances, _unseen_variances(found, confusion, number))
+    variances = _variances(gradients, true, decided, weights, keys)
+    variances = np.maximum(variances, _unseen_variances(gradients, confusion, number))
     freedom = max(number - 1, 1.0)
-    estimates = metric_intervals(found, variances, degrees_of_freedom=freedom, confidence=level)
+    estimates = metric_intervals(gradients, variances, degrees_of_freedom=freedom, confidence=level)
     if rates.any():
         estimates = _widened(
             estimates,
-            found,
+            gradients,
             confusion,
             rates,
             lambda moved: metric_gradients(moved, metrics, matrix, beta=beta).values,
         )
     spreads = {
         name: MetricSpread(variance, 0.0, freedom)
-        for name, variance in zip(found.names, variances.tolist(), strict=True)
+        for name, variance in zip(gradients.names, variances.tolist(), strict=True)
     }
     return LabelledEstimate(
         method="weighted",
         estimates=estimates,
         spreads=spreads,
-        bounds=found.bounds_by_name,
+        bounds=gradients.bounds_by_name,
         confusion_matrix=confusion,
         confidence=level,
         target="population",
@@ -122,12 +122,12 @@ def weighted_estimate(
 
 
 def _error_rates(values: ArrayLike | None, classes: int) -> Floats:
-    found = as_parameter(0.0 if values is None else values, field="error_rates")
-    if found.shape not in ((), (classes,)):
+    rates = as_parameter(0.0 if values is None else values, field="error_rates")
+    if rates.shape not in ((), (classes,)):
         raise InvalidInputError(f"expected one number or shape ({classes},).", field="error_rates")
-    if (found < 0).any() or (found > _LARGEST_ERROR_RATE).any():
+    if (rates < 0).any() or (rates > _LARGEST_ERROR_RATE).any():
         raise InvalidInputError(f"expected numbers in 0..{_LARGEST_ERROR_RATE:g}.", field="error_rates")
-    return np.broadcast_to(found, (classes,))
+    return np.broadcast_to(rates, (classes,))
 
 
 def _variances(
@@ -158,12 +158,12 @@ def _widened(
     values_of: Callable[[Floats], Floats],
 ) -> dict[str, EstimatedMetric]:
     """Intervals moved by what wrong labels can change at most, downwards and upwards."""
-    found: dict[str, EstimatedMetric] = {}
+    widened: dict[str, EstimatedMetric] = {}
     for index, name in enumerate(metrics.names):
         value, low, high = estimates[name]
         gradient, bounds = metrics.gradients[index], metrics.bounds[index].tolist()
         if not np.isfinite(gradient).all():
-            found[name] = EstimatedMetric(value, low, high)
+            widened[name] = EstimatedMetric(value, low, high)
             continue
         moves: list[float] = []
         for sign in (-1.0, 1.0):
@@ -172,8 +172,10 @@ def _widened(
             linear = float(((moved - confusion) * gradient).sum())
             # A metric that is not linear may be farther off at the end of the move, or undefined there.
             moves.append(sign * max(sign * linear, sign * exact if np.isfinite(exact) else 0.0, 0.0))
-        found[name] = EstimatedMetric(value, max(low + moves[0], bounds[0]), min(high + moves[1], bounds[1]))
-    return found
+        widened[name] = EstimatedMetric(
+            value, max(low + moves[0], bounds[0]), min(high + moves[1], bounds[1])
+        )
+    return widened
 
 
 def _relabelled(confusion: Floats, gradient: Floats, rates: Floats) -> Floats:

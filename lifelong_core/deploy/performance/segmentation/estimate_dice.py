@@ -108,25 +108,25 @@ def estimate_dice(
     drawn = bootstrap_values(values_of, sums.groups, replicates=replicates, rng=rng)
     once = np.ones(len(sums.predicted))
     matched = match(chosen, curves, sums, once, background=background)
-    found = mean_over_maps(
+    means = mean_over_maps(
         soft_dice(seen, target.predicted, matched.parameters), _missed(sums, once), matched.offsets
     )
 
     fit = _Fit(chosen, curves, matched, background, confidence)
     classes = tuple(
         _class_dice(
-            fit.bounded(float(found.values[k]), found.influences[:, k], drawn[:, k], sums, target),
+            fit.bounded(float(means.values[k]), means.influences[:, k], drawn[:, k], sums, target),
             k,
             sums,
             target,
             fit.parameter(k),
         )
-        for k in range(found.values.size)
+        for k in range(means.values.size)
     )
     return DiceEstimate(
         method=method,
         classes=classes,
-        foreground=_foreground(fit, found, drawn, sums, target),
+        foreground=_foreground(fit, means, drawn, sums, target),
         background=background,
         confidence=confidence,
         cases=len(target.predicted),

@@ -129,14 +129,14 @@ def dice_warnings(
         calibration_groups: shape (Z,), group of each calibration case.
         map_groups: shape (M,), group of each map.
     """
-    found = [
+    warnings = [
         PerformanceWarning(
             "class_never_predicted",
             f"Class {k} is never predicted in the calibration cases: it has the parameter of all pixels.",
         )
         for k in fallback
     ]
-    found += [
+    warnings += [
         PerformanceWarning(
             "parameter_limit",
             f"The parameter of class {k} is at the end of its range: confidence does not match the calibration cases.",
@@ -151,40 +151,41 @@ def dice_warnings(
                 if count < 2
                 else f", fewer than {FEW_CASES}: intervals are unreliable"
             )
-            found.append(PerformanceWarning("few_cases", f"{count} independent {what}{also}."))
+            warnings.append(PerformanceWarning("few_cases", f"{count} independent {what}{also}."))
     for k, one in enumerate(classes):
         if k != background:
-            found += _of_class(k, one)
-    return tuple(found)
+            warnings += _of_class(k, one)
+    return tuple(warnings)
 
 
-def _of_class(k: int, one: ClassDice) -> list[PerformanceWarning]:
-    found: list[PerformanceWarning] = []
-    if one.calibration_cases < FEW_CASES:
-        found.append(
+def _of_class(k: int, dice: ClassDice) -> list[PerformanceWarning]:
+    warnings: list[PerformanceWarning] = []
+    if dice.calibration_cases < FEW_CASES:
+        warnings.append(
             PerformanceWarning(
                 "few_cases_of_class",
-                f"Class {k} is predicted or present in {one.calibration_cases} calibration cases, fewer than "
+                f"Class {k} is predicted or present in {dice.calibration_cases} calibration cases, fewer than "
                 f"{FEW_CASES}.",
             )
         )
-    if one.unpredicted_cases and one.missed_share is None:
-        found.append(
+    if dice.unpredicted_cases and dice.missed_share is None:
+        warnings.append(
             PerformanceWarning(
                 "unpredicted_cases",
-                f"{one.unpredicted_cases} maps have no predicted pixel of class {k} and no calibration case is like "
+                f"{dice.unpredicted_cases} maps have no predicted pixel of class {k} and no calibration case is like "
                 "them: they count as missed, with Dice 0.",
             )
         )
-    elif one.unpredicted_cases:
-        found.append(
+    elif dice.unpredicted_cases:
+        warnings.append(
             PerformanceWarning(
                 "unpredicted_cases",
-                f"{one.unpredicted_cases} maps have no predicted pixel of class {k}; of such calibration cases, "
-                f"{100 * (one.missed_share or 0):.3g} % contain the class: this share of the maps counts, with Dice 0.",
+                f"{dice.unpredicted_cases} maps have no predicted pixel of class {k}; of such calibration cases, "
+                f"{100 * (dice.missed_share or 0):.3g} % contain the class: this share of the maps counts, with Dice"
+                " 0.",
             )
         )
-    return found
+    return warnings
 
 
 @dataclass(frozen=True, eq=False)

@@ -187,22 +187,22 @@ def _probability_sums(ratios: Logits, temperature: float) -> Floats:
     return tempered.sum(axis=1, dtype=np.float64)
 
 
-def _stacked(found: list[_Sums], groups: Integers) -> CaseSums:
-    counts = found[0].thresholds_at is not None
+def _stacked(sums: list[_Sums], groups: Integers) -> CaseSums:
+    counts = sums[0].thresholds_at is not None
     return CaseSums(
         groups=groups,
-        predicted=np.stack([one.predicted for one in found]),
-        labelled=np.stack([one.labelled for one in found]),
-        correct=np.stack([one.correct for one in found]),
-        probabilities=np.stack([one.probabilities for one in found]),
+        predicted=np.stack([one.predicted for one in sums]),
+        labelled=np.stack([one.labelled for one in sums]),
+        correct=np.stack([one.correct for one in sums]),
+        probabilities=np.stack([one.probabilities for one in sums]),
         tempered=(
             None
-            if found[0].tempered is None
-            else np.stack([np.asarray(one.tempered, dtype=np.float32) for one in found])
+            if sums[0].tempered is None
+            else np.stack([np.asarray(one.tempered, dtype=np.float32) for one in sums])
         ),
-        survivors=np.stack([_survivors(one.own, end=True) for one in found]) if counts else None,
-        thresholds_at=found[0].thresholds_at,
-        others=np.stack([_survivors(one.others, end=False) for one in found]) if counts else None,
+        survivors=np.stack([_survivors(one.own, end=True) for one in sums]) if counts else None,
+        thresholds_at=sums[0].thresholds_at,
+        others=np.stack([_survivors(one.others, end=False) for one in sums]) if counts else None,
     )
 
 

@@ -194,16 +194,16 @@ def _difference(later: Bootstrap, place: int, first: Bootstrap) -> Bootstrap:
 def _change(
     acronym: str, of: str, difference: Bootstrap, cases: float, level: float
 ) -> UncertaintyAwareChange:
-    found = difference_bounds(difference, level=level, limits=(-1.0, 1.0), cases=int(cases + 1e-9))
+    bounds = difference_bounds(difference, level=level, limits=(-1.0, 1.0), cases=int(cases + 1e-9))
     return UncertaintyAwareChange.model_validate(
         {
             "metric": acronym,
             "orientation": METRICS[acronym].orientation,
             "of": of,
             "estimate": finite(float(difference.estimate)),
-            "low": finite(found.low),
-            "high": finite(found.high),
-            "method": found.method,
+            "low": finite(bounds.low),
+            "high": finite(bounds.high),
+            "method": bounds.method,
         }
     )
 

@@ -115,17 +115,17 @@ def difference_bounds(
         >>> [round(end, 3) for end in (wider.low, plain.low, plain.high, wider.high)]
         [0.017, 0.025, 0.085, 0.096]
     """
-    found = value_bounds(values, level=level, limits=limits, cases=cases, chance=chance)
+    bounds = value_bounds(values, level=level, limits=limits, cases=cases, chance=chance)
     estimate = float(values.estimate)
-    if found.method not in ("bca", "basic") or not math.isfinite(found.high - found.low):
-        return found
+    if bounds.method not in ("bca", "basic") or not math.isfinite(bounds.high - bounds.low):
+        return bounds
     number = max(_effective_influences(values, cases), FEWEST_INFLUENCES)
     share = (1 + level) / 2
     factor = float(t_quantile(number - 1, share) / normal_quantile(share)) * math.sqrt(1 + UNSEEN / number)
     return replace(
-        found,
-        low=max(limits[0], estimate - factor * (estimate - found.low)),
-        high=min(limits[1], estimate + factor * (found.high - estimate)),
+        bounds,
+        low=max(limits[0], estimate - factor * (estimate - bounds.low)),
+        high=min(limits[1], estimate + factor * (bounds.high - estimate)),
     )
 
 

@@ -155,19 +155,19 @@ def _cut_offs(recipe: Recipe, own: Samples, draws: Resamples) -> Mapping[int, Cu
 
 
 def _notes(recipe: Recipe, own: Samples, standard_error: float | None) -> list[str]:
-    found: list[str] = []
+    notes: list[str] = []
     if recipe.converted is not None:
-        found.append(_conversion(recipe, recipe.converted))
+        notes.append(_conversion(recipe, recipe.converted))
     if recipe.cut_offs is not None and recipe.cut_offs.split.is_half:
-        found.append(
+        notes.append(
             "Without other data, the cut-offs were chosen on a random half of the cases; "
             f"the values are those of the other {own.size} samples."
         )
     if recipe.by_group and (why := pooled_note(recipe)) is not None:
-        found.append(why)
+        notes.append(why)
     if standard_error is not None:
-        found.append("Computed on a random part of the samples, which the interval allows for.")
-    return found
+        notes.append("Computed on a random part of the samples, which the interval allows for.")
+    return notes
 
 
 def _conversion(recipe: Recipe, mix: ClassMix) -> str:

@@ -146,20 +146,20 @@ def search_policy(
 
 
 def _outcome(
-    task: str, training: Training, found: "_Found", images: PreparedImages, seconds: dict[str, float]
+    task: str, training: Training, search: "_Found", images: PreparedImages, seconds: dict[str, float]
 ) -> SearchOutcome:
-    policy = found.policy(task)
+    policy = search.policy(task)
     training.log(
-        f"tried {len(found.tried)} sub-policies, {len(policy.sub_policies)} are in the policy: their loss is at most "
-        f"{found.largest_loss:.4f}, that of images without augmentation {found.loss_of_unchanged:.4f}"
+        f"tried {len(search.tried)} sub-policies, {len(policy.sub_policies)} are in the policy: their loss is at most "
+        f"{search.largest_loss:.4f}, that of images without augmentation {search.loss_of_unchanged:.4f}"
     )
     return SearchOutcome(
         policy=policy,
         recipe=training.recipe,
-        tried=found.tried,
-        loss_of_unchanged=found.loss_of_unchanged,
-        largest_loss=found.largest_loss,
-        images=found.images,
+        tried=search.tried,
+        loss_of_unchanged=search.loss_of_unchanged,
+        largest_loss=search.largest_loss,
+        images=search.images,
         data=images.digest,
         device=describe_device(training.computing.device),
         seconds=seconds,

@@ -97,17 +97,17 @@ def write_checkpoint(checkpoint: Checkpoint) -> bytes:
 def read_checkpoint(content: bytes, key: str) -> Checkpoint | None:
     """The checkpoint in these bytes; None: it is damaged, or that of another training. Nothing in it is executed."""
     try:
-        found: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        if found["key"] != key:
+        document: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if document["key"] != key:
             return None
         state = PhaseState(
-            _epochs(found["epochs"]),
-            found["weights"],
-            found["best_weights"],
-            found["optimiser"],
-            found["schedule"],
+            _epochs(document["epochs"]),
+            document["weights"],
+            document["best_weights"],
+            document["optimiser"],
+            document["schedule"],
         )
-        return Checkpoint(key, _epochs(found["earlier"]), found["phase"], state)
+        return Checkpoint(key, _epochs(document["earlier"]), document["phase"], state)
     except (RuntimeError, ValueError, KeyError, TypeError, EOFError, OSError, pickle.UnpicklingError):
         return None
 

@@ -133,15 +133,15 @@ def _places(
         return None
     source = images_at(Settings.load(), asked.images)
     names = None if data.names is None else data.names.tolist()
-    found = compare_places(store, new, current, source, names=names)
-    if found is None:
+    document = compare_places(store, new, current, source, names=names)
+    if document is None:
         raise InvalidInputError(
             "the places that both models look at cannot be compared: a model runs elsewhere, or no image that can be"
             f" read in {asked.images[:200]!r} has a class of the task and the name of a case.",
             field="images",
             hint="Leave images out, or give the folder in which the cases have the names of the labelled set.",
         )
-    return found
+    return document
 
 
 def held_out_cases(data: PairedSet, *, origin: str) -> HeldOutCases:
@@ -221,15 +221,15 @@ def compare_with_current(
 
 def _logits_of(classifier: OnnxClassifier, images: ImageSource, names: Sequence[str]) -> NDArray[np.float32]:
     """Logits (N, C) of the images of these names."""
-    found: dict[str, NDArray[np.float32]] = {}
+    logits_of: dict[str, NDArray[np.float32]] = {}
     decoded = _decoded(classifier, images, names)
     while batch := list(islice(decoded, _AT_ONCE)):
         # Without a resize, images have sizes of their own.
         for _, group in groupby(sorted(batch, key=lambda one: one[1].shape), key=lambda one: one[1].shape):
             several = list(group)
             logits = classifier.logits(np.stack([pixels for _, pixels in several]))
-            found.update(zip((name for name, _ in several), logits, strict=True))
-    return np.stack([found[name] for name in names])
+            logits_of.update(zip((name for name, _ in several), logits, strict=True))
+    return np.stack([logits_of[name] for name in names])
 
 
 def _decoded(

@@ -90,14 +90,14 @@ def compare_places(
 
 def _seconds_of(models: Sequence[ImageModel], image: Image.Image) -> float:
     """Seconds that all models take for one image, after a first run."""
-    found = 0.0
+    seconds = 0.0
     for model in models:
         pixels = preprocess(image, model.preprocessing)[np.newaxis]
         model.logits_of(pixels)
         started = time.perf_counter()
         model.logits_of(pixels)
-        found += time.perf_counter() - started
-    return found
+        seconds += time.perf_counter() - started
+    return seconds
 
 
 def _image_model(store: Store, model: Model) -> ImageModel:

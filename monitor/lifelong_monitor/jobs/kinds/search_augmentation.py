@@ -43,7 +43,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """
     settings, asked = Settings.load(), Payload.from_document(job.payload)
     with images_of(store, settings, asked) as images, open_context(store, job, settings) as context:
-        found: SearchOutcome = develop_module("training.augmentation.search").search_policy(
+        outcome: SearchOutcome = develop_module("training.augmentation.search").search_policy(
             asked.task,
             asked.recipe,
             images,
@@ -61,14 +61,14 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         count = sum(1 for entry in images.entries() if entry is not None)
     check_held(store, job)
     store.knowledge.add_training(
-        asked.task, _training(asked.task, found), samples=count, actor=job.created_by
+        asked.task, _training(asked.task, outcome), samples=count, actor=job.created_by
     )
     return {
         "task": asked.task,
-        "policy": found.policy.to_document(),
-        "result": store.artifacts.put(found.to_json().encode()),
+        "policy": outcome.policy.to_document(),
+        "result": store.artifacts.put(outcome.to_json().encode()),
         "suggestion": f"augmentation:{asked.task}",
-        "warnings": list(found.warnings),
+        "warnings": list(outcome.warnings),
     }
 
 
@@ -80,13 +80,13 @@ def _class_names(store: Store, task: str) -> tuple[str, ...] | None:
         return None
 
 
-def _training(task: str, found: SearchOutcome) -> Training:
+def _training(task: str, outcome: SearchOutcome) -> Training:
     """The policy as a transfer of the task to itself, which no ranker is fitted on."""
     return Training(
         scenario="augmentation",
         source=task,
-        architecture=found.recipe.architecture,
-        hyperparameters={INITIAL_WEIGHTS: found.recipe.initial_weights, "seed": found.recipe.seed},
-        augmentation=found.policy.to_document(),
-        performance={"NLL": (found.loss_of_unchanged,)},
+        architecture=outcome.recipe.architecture,
+        hyperparameters={INITIAL_WEIGHTS: outcome.recipe.initial_weights, "seed": outcome.recipe.seed},
+        augmentation=outcome.policy.to_document(),
+        performance={"NLL": (outcome.loss_of_unchanged,)},
     )

@@ -51,12 +51,12 @@ def disk_error(settings: Settings, folder: Path | None = None, *, needed: int = 
 
 
 def _processes_of(session: int) -> list[Path]:
-    found: list[Path] = []
+    processes: list[Path] = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - once a second, and faster
         folder = Path("/proc", name)
         if name.isdecimal() and _session_of(folder) == session:
-            found.append(folder)
-    return found
+            processes.append(folder)
+    return processes
 
 
 def _session_of(process: Path) -> int | None:

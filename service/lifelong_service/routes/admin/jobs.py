@@ -56,12 +56,12 @@ async def follow_job(
     """
     worker = worker_of(request)
     after = last_number(last_event_id)
-    found = await run_in_threadpool(worker.store.jobs.get, job)
+    present = await run_in_threadpool(worker.store.jobs.get, job)
     if after is None:
         return Response(status_code=204)
     token = actor_of(request)
     worker.streams.open(token)
-    return EventStream(job_events(worker, found.id, after), partial(worker.streams.close, token))
+    return EventStream(job_events(worker, present.id, after), partial(worker.streams.close, token))
 
 
 def accept_job(job: Job) -> JSONResponse:

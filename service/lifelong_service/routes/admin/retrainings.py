@@ -59,12 +59,12 @@ def _recipe_text(text: str) -> dict[str, Any]:
     """
     content = text.encode()
     try:
-        found = read_values(content)
+        values = read_values(content)
     except ValueError as error:
         raise InvalidInputError("expected a recipe as JSON.", field="recipe") from error
     if (place := field_with_nul(content)) is not None:
         raise InvalidInputError(f"{NUL}.", field=f"recipe.{place}", hint="Send it without.")
-    return found
+    return values
 
 
 _READERS, _FORMS = {"recipe": _recipe_text}, {"recipe": ", as JSON"}
