@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -50,12 +51,14 @@ def texts() -> Iterator[tuple[str, str]]:
                     yield f"{file.relative_to(ROOT)}:{node.lineno}", "".join(map(str, parts))
 
 
-TEXTS = list(texts())
+@cache
+def all_texts() -> list[tuple[str, str]]:
+    return list(texts())
 
 
 def lines() -> Iterator[tuple[str, str]]:
     """Whole command lines: of blocks in pages, and of examples in help texts."""
-    for where, text in TEXTS:
+    for where, text in all_texts():
         if text.count("\n") < 3:
             continue
         joined = re.sub(r"\\\n\s*", "", text)
@@ -71,7 +74,7 @@ def lines() -> Iterator[tuple[str, str]]:
 
 def mentions() -> Iterator[tuple[str, str]]:
     """Commands in backticks, whose arguments may be left out."""
-    for where, text in TEXTS:
+    for where, text in all_texts():
         prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
         for command in re.findall(r"(?<!`)`(?:[A-Z_]+=\S+ )*(?:python -m )?lifelong ([a-z-][^`]*)`", prose):
             yield where, re.split(r" [|&>]", command)[0]
@@ -136,7 +139,7 @@ def test_commands_that_texts_mention_exist_with_their_options() -> None:
 def test_what_texts_install_exists() -> None:
     """Nobody owns the name `lifelong` where packages are published: whoever registers it would be installed."""
     wrong = []
-    for where, text in TEXTS:
+    for where, text in all_texts():
         lines = re.findall(r"(?:pip|pip3|pipx|uv) (?:install|add)([^`\n#]*)", text)
         quoted = re.findall(r"(?<!`)`[^`]{0,80}pip install\s([^`]{1,200})`", text)
         for found in [*lines, *quoted, *re.findall(r"\blifelong\[[\w,]+\]", text)]:
@@ -150,7 +153,9 @@ def test_what_texts_install_exists() -> None:
 
 
 def test_modules_that_texts_run_exist() -> None:
-    named = {name for where, text in TEXTS for name in re.findall(r"python -m ([a-z_][\w.]*[\w])", text)}
+    named = {
+        name for where, text in all_texts() for name in re.findall(r"python -m ([a-z_][\w.]*[\w])", text)
+    }
     assert [
         name for name in sorted(named) if "NAME" not in name and importlib.util.find_spec(name) is None
     ] == []
@@ -162,7 +167,7 @@ def test_settings_that_the_product_names_exist() -> None:
         known |= {f"LIFELONG_{group}__{name.upper()}" for name in settings.model_fields}
     wrong = {
         f"{where}: {name}"
-        for where, text in TEXTS
+        for where, text in all_texts()
         for name in re.findall(r"\bLIFELONG_(?!X)[A-Z0-9_]*[A-Z0-9]\b", text)
         if name not in known
     }
