@@ -124,6 +124,22 @@ def codebooks_made_once():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def providers_asked_once():
+    """A process of its own tells which execution providers there are, at each check."""
+    ask, told = machine.check_execution_providers, dict[tuple[str, ...], UsableProviders]()
+
+    def remembered(given: Settings) -> UsableProviders:
+        names = tuple(given.execution_providers)
+        if names not in told:
+            told[names] = ask(given)
+        return told[names]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(machine, "check_execution_providers", remembered)
+        yield
+
+
 @pytest.fixture(scope="module")
 def sound(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of an installation that serves and is watched, with some predictions."""
