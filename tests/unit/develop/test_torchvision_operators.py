@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DECLARE = "from lifelong_core.develop.evaluation_transforms import declare_missing_operators as declare\n"
 
 COMPLETE = """
