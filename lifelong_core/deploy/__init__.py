@@ -10,6 +10,7 @@ The order is that of the imports: each package imports later ones only.
 - `calibration_acceptance`: is a calibration set good enough?
 - `quantification`: prevalence of a window of unlabelled logits
 - `label_shift`: has only the prevalence changed?
+- `head_wording`: a head, and the difference between two, in plain words
 - `head_fitting`: fits of heads, also held out
 - `head`: probabilities, decisions and expected costs of new logits
 - `calibration`: calibrated probabilities from labelled logits

@@ -80,9 +80,7 @@ def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Mark
         if first.prevalence is not None and last.prevalence is not None
     )
     return TimeSeries(
-        "Prevalence"
-        if len(chosen) == len(names)
-        else f"Prevalence of the {len(chosen)} classes that moved most",
+        _title(names, chosen),
         f"Estimated prevalence over {len(judged)} cycles: {told}.",
         tuple(series),
         marks=tuple(_marks(found)),
@@ -91,6 +89,12 @@ def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Mark
 
 
 def _title(names: Sequence[str], chosen: Sequence[int]) -> str:
+    """The caption of the chart.
+
+    Examples:
+        >>> _title(["benign", "malignant"], [1]), _title(["a", "b", "c"], [0, 1, 2]), _title(list("abcdefg"), [0, 1])
+        ('Prevalence of malignant', 'Prevalence', 'Prevalence of the 2 classes that moved most')
+    """
     if len(names) == 2:
         return f"Prevalence of {names[1]}"
     is_all = len(chosen) == len(names)
