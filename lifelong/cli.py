@@ -47,6 +47,8 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "Heads and cycles": (
         Entry("heads", "models.heads", "List, publish, roll back, pin and approve heads."),
         Entry("populations", "populations", "What each population needs from a person."),
+        Entry("dossier", "change_control", "Write the change-control dossier of a population."),
+        Entry("report", "change_control", "Write the report of a population about a month."),
         Entry("cycles", "cycles.cycles", "List, show, replay and run cycles."),
         Entry("adapt", "cycles.adapt", "Run one cycle offline, from files."),
         Entry("plan", "cycles.plan", "Plan how many samples an estimate needs."),

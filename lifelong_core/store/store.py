@@ -15,6 +15,7 @@ from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.cycles.affected_decisions import AffectedDecisionLog
 from lifelong_core.store.cycles.cycles import Cycles
 from lifelong_core.store.cycles.judged_predictions import JudgedPredictions
+from lifelong_core.store.cycles.periods import PopulationPeriods
 from lifelong_core.store.cycles.populations import PopulationCycles
 from lifelong_core.store.cycles.swaps import Swaps
 from lifelong_core.store.cycles.watching import PopulationWatch, TrafficCounts
@@ -88,6 +89,7 @@ class Store:
         self.cycles = Cycles(database)
         self.population_cycles = PopulationCycles(database)
         self.judged = JudgedPredictions(database)
+        self.population_periods = PopulationPeriods(database)
         self.swaps = Swaps(database)
         self.affected = AffectedDecisionLog(database)
         self.performance = PerformanceComparisons(database)

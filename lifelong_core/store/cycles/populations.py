@@ -20,6 +20,31 @@ from lifelong_core.store.schema import tables
 _cycles = tables.cycles
 _NEWEST_FIRST = _cycles.c.log_position.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc()
 _EMPTY = CycleFigures()
+_STATE = (
+    _cycles.c.model_id,
+    _cycles.c.environment,
+    _cycles.c.id,
+    _cycles.c.finished_at,
+    _cycles.c.outcome,
+    _cycles.c.head_version,
+    _cycles.c.published_version,
+    _cycles.c.proposal.is_not(None).label("has_proposal"),
+    _cycles.c.rejected_at.is_not(None).label("is_rejected"),
+    _cycles.c.figures,
+)
+
+_report = _cycles.c.report
+WINDOW = (
+    *_STATE,
+    _cycles.c.window_samples,
+    _report["assumed_prevalence"].label("assumed"),
+    _report["prevalence", "prevalence"].label("prevalence"),
+    _report["prevalence", "low"].label("low"),
+    _report["prevalence", "high"].label("high"),
+    _report["change_points"].label("changes"),
+    _report["reasons"].label("reasons"),
+)
+"""columns of what a cycle saw"""
 
 
 @dataclass(frozen=True)
@@ -82,36 +107,13 @@ class PopulationCycles(Repository):
 
     def windows(self, model_id: int, environment: str, *, limit: int) -> list[JudgedWindow]:
         """What the newest cycles of a population saw, oldest first."""
-        report = _cycles.c.report
-        parts = {
-            "assumed": report["assumed_prevalence"],
-            "prevalence": report["prevalence", "prevalence"],
-            "low": report["prevalence", "low"],
-            "high": report["prevalence", "high"],
-            "changes": report["change_points"],
-            "reasons": report["reasons"],
-        }
         query = (
-            sa.select(*_STATE, _cycles.c.window_samples, *(part.label(name) for name, part in parts.items()))
+            sa.select(*WINDOW)
             .where(_cycles.c.model_id == model_id, _cycles.c.environment == environment)
             .order_by(*_NEWEST_FIRST)
             .limit(limit)
         )
-        return [_window(row) for row in self._rows(query)][::-1]
-
-
-_STATE = (
-    _cycles.c.model_id,
-    _cycles.c.environment,
-    _cycles.c.id,
-    _cycles.c.finished_at,
-    _cycles.c.outcome,
-    _cycles.c.head_version,
-    _cycles.c.published_version,
-    _cycles.c.proposal.is_not(None).label("has_proposal"),
-    _cycles.c.rejected_at.is_not(None).label("is_rejected"),
-    _cycles.c.figures,
-)
+        return [window_of(row) for row in self._rows(query)][::-1]
 
 
 def _state(row: Row) -> CycleState:
@@ -128,7 +130,8 @@ def _state(row: Row) -> CycleState:
     )
 
 
-def _window(row: Row) -> JudgedWindow:
+def window_of(row: Row) -> JudgedWindow:
+    """What a cycle saw, from a row with the columns WINDOW."""
     changes: list[dict[str, Any]] = row.changes or [{}]
     changed_at: str | None = changes[-1].get("changed_at")
     reasons: list[dict[str, str]] = row.reasons or [{"text": ""}]

@@ -11,7 +11,7 @@ from lifelong_core.entities.labelling import LabelHistory, LabelRevisionAnswer
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.labelling.samples import planned_propensities
-from lifelong_core.store.log.identifiers import is_prediction_id, logged_on, shadow_prediction_id
+from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on, shadow_prediction_id
 from lifelong_core.store.log.label_writing import (
     LabelChanges,
     check_label,
@@ -109,6 +109,8 @@ class Labels(Repository):
         limit: int,
         classes: int,
         recorded_by: datetime | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> LabelledPredictions:
         """Return the newest labelled predictions of a population, at most `limit`, oldest first.
 
@@ -118,8 +120,14 @@ class Labels(Repository):
             limit: largest number of rows to read.
             classes: of the model; rows with another number of logits are left out and counted.
             recorded_by: only predictions whose label was recorded up to then; None: all.
+            since: only predictions made from then on; None: all.
+            until: only predictions made before then; None: all.
         """
         chosen = [*_of_population(model_id, environment)]
+        if since is not None:
+            chosen.append(_labels.c.prediction_id >= first_id_at(since))
+        if until is not None:
+            chosen.append(_labels.c.prediction_id < first_id_at(until))
         if recorded_by is not None:
             chosen.append(_labels.c.recorded_at <= recorded_by)
         newest = (

@@ -1,47 +1,16 @@
-"""Labelled predictions: the rows that count together, and the labels of a window as evidence of the prevalence."""
+"""The labels of a window as evidence of the prevalence."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
 from lifelong_core.deploy.adaptation.context import LabelledEvidence
-from lifelong_core.deploy.performance.labelled.agreement import LEAST_LABELS
-from lifelong_core.store import LabelledPredictions, Store, logged_at
-from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.store import Store, logged_at
+from lifelong_core.store.performance.realised import select_rows
 from lifelong_monitor.cycle.window import CycleWindow
 
 MOST_LABELS = 5_000
 """Largest number of labels that a cycle uses, the newest; its report holds them."""
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Rows of labelled predictions that count together."""
-
-    rows: Integers
-    """shape (m,), indices"""
-    propensities: Floats | None
-    """shape (m,), probability with which each was chosen for labelling; None: unknown, all count equally"""
-
-
-def select_rows(labelled: LabelledPredictions, rows: Integers) -> LabelledRows:
-    """Select the rows that count together.
-
-    Labels with a known labelling probability are a sample of the predictions; others came by an unknown choice. Where
-    both occur, only the former count if there are at least LEAST_LABELS of them; else all count equally.
-
-    Args:
-        labelled: the predictions.
-        rows: shape (n,), indices to select from.
-    """
-    if labelled.propensities is None:
-        return LabelledRows(rows, None)
-    propensities = labelled.propensities[rows]
-    is_known = np.isfinite(propensities)
-    if not is_known.all() and is_known.sum() < LEAST_LABELS:
-        return LabelledRows(rows, None)
-    return LabelledRows(rows[is_known], propensities[is_known])
 
 
 def load_labelled_evidence(

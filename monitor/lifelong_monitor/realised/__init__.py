@@ -5,7 +5,8 @@
 - `performance`, `recommended_metrics`, `class_mixes`: accuracy, cost and the recommended metrics
 - `metric_inputs`: the predictions behind them, with bootstrap resamples
 - `judged_window`, `labelling_plan`: performance in the window of a labelling plan, with the labels that have arrived
-- `labelled_figures`, `periods`: figures with intervals; estimated beside realised figures by day and by head version
+- `rule_metric`: the metric of a head's decision rule; `periods`: estimated beside realised figures by day and by head
+  version
 - `comparison`: computes and stores all of it for a population
 - `affected_decisions`: decisions that a swap changes
 """

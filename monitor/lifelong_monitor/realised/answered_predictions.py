@@ -17,9 +17,9 @@ from lifelong_core.deploy.performance.labelled.selection import selection_test
 from lifelong_core.entities.performance import LabelCheck
 from lifelong_core.store import LabelledPredictions, Window
 from lifelong_core.store.heads.rows import DamagedHeadError
+from lifelong_core.store.performance.realised import select_rows
 from lifelong_core.values.arrays import Floats, Integers, Logits, Mask
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
-from lifelong_monitor.cycle.labels import select_rows
 from lifelong_monitor.realised.records import LeftOutPredictions
 
 HeadOf: TypeAlias = Callable[[int], PostProcessingHead]

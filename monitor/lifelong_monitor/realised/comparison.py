@@ -32,8 +32,8 @@ from lifelong_monitor.cycle.context import list_head_services
 from lifelong_monitor.cycle.reports import readable_report_of
 from lifelong_monitor.realised.answered_predictions import check_calibration, check_selection
 from lifelong_monitor.realised.class_mixes import compute_class_mixes
-from lifelong_monitor.realised.labelled_figures import realised_rule_metric
 from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
+from lifelong_monitor.realised.rule_metric import realised_rule_metric
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
+from lifelong_core.store.performance.realised import realised_figures
 from lifelong_core.values.errors import LifelongError
-from lifelong_monitor.realised.labelled_figures import realised_figures
 from lifelong_monitor.realised.recommended_metrics import compute_recommended_metrics
 from lifelong_monitor.realised.records import (
     LeftOutMetric,

@@ -14,9 +14,9 @@ from lifelong_core.entities.performance import METRICS, ComparedPeriod, Estimate
 from lifelong_core.store import LabelledPredictions, logged_at
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.performance.comparisons import CycleEstimate
+from lifelong_core.store.performance.realised import realised_figures
 from lifelong_core.store.performance.statements import TITLES
 from lifelong_core.values.arrays import Floats, Integers
-from lifelong_monitor.realised.labelled_figures import realised_figures
 
 _DAY = timedelta(days=1)
 _Key: TypeAlias = tuple[date, int]

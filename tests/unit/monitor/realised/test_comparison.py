@@ -19,9 +19,8 @@ from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.store import LabelledPredictions, Model, NewLabel, Store, logged_at, new_prediction_id
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.comparisons import CycleEstimate
-from lifelong_monitor.cycle.labels import select_rows
+from lifelong_core.store.performance.realised import realised_figures, select_rows
 from lifelong_monitor.realised.comparison import PerformanceComparer
-from lifelong_monitor.realised.labelled_figures import realised_figures
 from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
 

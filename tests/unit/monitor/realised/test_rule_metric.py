@@ -18,7 +18,7 @@ from lifelong_core.store.performance.statements import describe_comparison, desc
 from lifelong_core.values.arrays import Integers
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.realised.answered_predictions import compute_answers
-from lifelong_monitor.realised.labelled_figures import ENOUGH_CASES, realised_rule_metric
+from lifelong_monitor.realised.rule_metric import ENOUGH_CASES, realised_rule_metric
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 from tests.unit.performance_samples import comparison
 

@@ -1,4 +1,4 @@
-"""Figures of labelled predictions with intervals: accuracy, expected cost, and the metric of a head's decision rule."""
+"""The metric of a head's decision rule on labelled predictions, with its interval."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,50 +7,13 @@ from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, Targ
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
-from lifelong_core.entities.performance import METRICS, Realised, RealisedRuleMetric
+from lifelong_core.entities.performance import RealisedRuleMetric
 from lifelong_core.store import LabelledPredictions
+from lifelong_core.store.performance.realised import select_rows
 from lifelong_core.values.arrays import Floats, Integers
-from lifelong_monitor.cycle.labels import select_rows
 
 ENOUGH_CASES = 30
 """Smallest number of labelled predictions in the denominators of the metric."""
-
-
-def realised_figures(
-    labelled: LabelledPredictions,
-    rows: Integers,
-    costs: Floats,
-    *,
-    error_rates: ArrayLike | None,
-    confidence: float,
-) -> Realised | None:
-    """Compute accuracy and expected cost of some labelled predictions, as they were answered.
-
-    Args:
-        labelled: the predictions.
-        rows: shape (n,), indices of the predictions that count.
-        costs: shape (C, D), that weigh the mistakes.
-        error_rates: shape (C,), largest share of wrong labels of each class; None: no label is wrong.
-        confidence: nominal coverage of the intervals.
-
-    Returns:
-        None without a row.
-    """
-    chosen = select_rows(labelled, rows)
-    if not chosen.rows.size:
-        return None
-    estimates = weighted_estimate(
-        labelled.decisions[chosen.rows],
-        labelled.labels[chosen.rows],
-        classes=costs.shape[0],
-        costs=costs,
-        metrics=METRICS,
-        propensities=chosen.propensities,
-        groups=None if labelled.groups is None else labelled.groups[chosen.rows],
-        error_rates=error_rates,
-        confidence=confidence,
-    )
-    return Realised(estimates.labelled, {name: estimates.estimates[name] for name in METRICS})
 
 
 def realised_rule_metric(

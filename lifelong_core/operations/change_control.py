@@ -1,0 +1,353 @@
+"""The change-control dossier and the periodic report of a population, from the log."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from pydantic import AwareDatetime, Field
+
+from lifelong_core.configuration.policy_fields import PolicyFields
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy.head_wording import describe_head
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.entities.access import Scope
+from lifelong_core.entities.change_control import (
+    AuditProof,
+    ClassShare,
+    DeclinedChange,
+    Dossier,
+    EstimatedDay,
+    HeadChange,
+    PeriodReport,
+    PolicyPeriod,
+    PolicyRule,
+    RealisedHead,
+    ServedDay,
+)
+from lifelong_core.entities.cycles import Cycle
+from lifelong_core.entities.heads import Activation, HeadRecord
+from lifelong_core.entities.performance import METRICS
+from lifelong_core.entities.registry import Model
+from lifelong_core.operations.cycles import affected_figures
+from lifelong_core.operations.operation import Call, Context, ModelReference, operation
+from lifelong_core.store import Store
+from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.cycles.cycles import MONITOR
+from lifelong_core.store.cycles.periods import Period
+from lifelong_core.store.engine.clock import midnight
+from lifelong_core.store.performance.realised import realised_figures
+from lifelong_core.values.errors import InvalidInputError
+
+MOST_DECLINED = 200
+"""Largest number of declined changes in a dossier."""
+MOST_PREDICTIONS = 300_000
+"""Largest number of predictions that a request counts; takes about 1 s."""
+MOST_LABELS = 50_000
+"""Largest number of labelled predictions that a report judges, the newest."""
+MOST_ENTRIES = 10_000
+"""Largest number of entries of the audit log that a request verifies or lists."""
+CONFIDENCE = 0.95
+
+Since: TypeAlias = Annotated[AwareDatetime, Field(description="Beginning of the period.")]
+Until: TypeAlias = Annotated[
+    AwareDatetime,
+    Field(description="End of the period, exclusive. A fixed time gives the same document again."),
+]
+_EXAMPLE_PERIOD: Any = {"since": datetime(2026, 1, 1, tzinfo=UTC), "until": datetime(2026, 2, 1, tzinfo=UTC)}
+
+
+class ShowDossier(Call[Dossier]):
+    """A population and a period."""
+
+    model: ModelReference
+    environment: str
+    since: Since
+    until: Until
+
+
+class ShowReport(Call[PeriodReport]):
+    """A population and a period, a month for example."""
+
+    model: ModelReference
+    environment: str
+    since: Since
+    until: Until
+
+
+@operation(
+    "GET",
+    "/v1/admin/populations/{model}/{environment}/dossier",
+    scope=Scope.READ,
+    example=ShowDossier(model="resnet", environment="clinic-c", **_EXAMPLE_PERIOD),
+    is_strict=True,
+)
+def show_dossier(context: Context, call: ShowDossier) -> Dossier:
+    """The change-control dossier: what may change by itself, its limits, and the record of every change.
+
+    Each change comes with its inputs, the evidence, who approved it, and its effect on earlier decisions. The entries
+    of the audit log about the population are listed and their hash chain is verified. Equal logs give equal answers.
+    """
+    store = context.store
+    periods = store.population_periods
+    model, period = _period(store, call)
+    declined, more = periods.declined(period, limit=MOST_DECLINED)
+    return Dossier(
+        **_common(context, model, period),
+        policies=[
+            PolicyPeriod(
+                since=used.first, until=used.last, cycles=used.cycles, rules=policy_rules(used.document)
+            )
+            for used in periods.policies(period)
+        ],
+        declined=[_declined(cycle) for cycle in declined],
+        more_declined=more,
+    )
+
+
+@operation(
+    "GET",
+    "/v1/admin/populations/{model}/{environment}/report",
+    scope=Scope.READ,
+    example=ShowReport(model="resnet", environment="clinic-c", **_EXAMPLE_PERIOD),
+    is_strict=True,
+)
+def show_report(context: Context, call: ShowReport) -> PeriodReport:
+    """The periodic report: what was served, how the prevalence moved, what changed, and how good the decisions were.
+
+    Estimated figures are those of the cycles, without labels; realised figures are of the predictions of the period
+    that have a label by now, at most the newest 50,000. Equal logs give equal answers.
+    """
+    store = context.store
+    periods = store.population_periods
+    model, period = _period(store, call)
+    if not context.may_take_long:
+        counted = periods.count_predictions(period, limit=MOST_PREDICTIONS + 1)
+        if counted > MOST_PREDICTIONS:
+            raise InvalidInputError(
+                f"the period holds more than {MOST_PREDICTIONS:,} predictions, the most that a request counts.",
+                field="since",
+                hint="Choose a shorter period, or run `lifelong report` on the host.",
+            )
+    common = _common(context, model, period)
+    numbers = len(common["class_names"]) + 1
+    return PeriodReport(
+        **common,
+        served=[
+            ServedDay(day=midnight(day), decisions=[counts.get(place, 0) for place in range(numbers)])
+            for day, counts in periods.decisions(period).items()
+        ],
+        windows=periods.daily_windows(period),
+        estimated=[
+            EstimatedDay(
+                day=midnight(one.day),
+                head_version=one.head_version,
+                metrics={
+                    name: one.estimate.estimates[name] for name in METRICS if name in one.estimate.estimates
+                },
+            )
+            for one in store.performance.daily_estimates(model.id, period.environment, since=period.since)
+            if one.due_at < period.until
+        ],
+        realised=_realised(store, model, period, len(common["class_names"])),
+    )
+
+
+def policy_rules(document: Mapping[str, Any]) -> list[PolicyRule]:
+    """The fields of a policy in a report, in the order and with the meaning of the settings."""
+    return [
+        PolicyRule(name=field.name, value=_text(document[field.name]), meaning=field.metadata["meaning"])
+        for field in fields(PolicyFields)
+        if field.name in document
+    ]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _period(store: Store, call: ShowDossier | ShowReport) -> tuple[Model, Period]:
+    if call.until <= call.since:
+        raise InvalidInputError("expected a time after `since`.", field="until")
+    model, environment = store.models.get(call.model), store.environments.get(call.environment)
+    return model, Period(model.id, environment.name, call.since.astimezone(UTC), call.until.astimezone(UTC))
+
+
+def _common(context: Context, model: Model, period: Period) -> dict[str, Any]:
+    """The fields of a PopulationPeriod."""
+    store = context.store
+    task = next(task for task in store.tasks.list() if task.id == model.task_id)
+    return {
+        "model": model.reference,
+        "environment": period.environment,
+        "task": task.name,
+        "class_names": list(task.class_names),
+        "since": period.since,
+        "until": period.until,
+        "cycles": store.population_periods.effects(period),
+        "changes": _changes(store, model, period, task.class_names),
+        "audit": _audit(store, model, period, newest_only=None if context.may_take_long else MOST_ENTRIES),
+    }
+
+
+def _changes(store: Store, model: Model, period: Period, class_names: Sequence[str]) -> list[HeadChange]:
+    """The changes of the head of the population: its own, and before the first of them those of the default head."""
+    own = store.heads.activations(model.reference, environment=period.environment)
+    default = store.heads.activations(model.reference)
+    first = own[0].activated_at if own else None
+    history = [one for one in default if first is None or one.activated_at < first] + own
+    heads = {head.version: head for head in store.heads.list(model.reference)}
+    versions = [one.head_version for one in history if one.reason == "swap"]
+    cycles = store.population_periods.publishing(model.id, period.environment, versions)
+    affected = store.swaps.figures([cycle.id for cycle in cycles.values()])
+    changes: list[HeadChange] = []
+    for before, one in zip([None, *history], history, strict=False):
+        if not period.since <= one.activated_at < period.until:
+            continue
+        cycle = cycles.get(one.head_version) if one.reason == "swap" else None
+        figures = None if cycle is None else affected.get(cycle.id)
+        replaced = heads.get(before.head_version) if before is not None else None
+        changes.append(
+            HeadChange(
+                **_head_fields(one, heads.get(one.head_version)),
+                decision=_decision(one, cycle),
+                cycle=None if cycle is None else cycle.id,
+                samples=None if cycle is None else cycle.window_samples,
+                shares=_shares(replaced, heads.get(one.head_version), cycle, class_names),
+                reasons=[] if cycle is None else _reasons(cycle),
+                verification=[] if cycle is None else _verification(cycle.report),
+                affected=None if figures is None else affected_figures(figures),
+            )
+        )
+    return changes
+
+
+def _head_fields(activation: Activation, record: HeadRecord | None) -> dict[str, Any]:
+    return {
+        "at": activation.activated_at,
+        "reason": activation.reason,
+        "is_default_head": activation.environment is None or activation.uses_default_head,
+        "head_version": activation.head_version,
+        "digest": "" if record is None else record.digest,
+        "head": "it is damaged" if record is None else f"it {describe_head(record.head)}",
+        "by": activation.activated_by,
+    }
+
+
+def _decision(activation: Activation, cycle: Cycle | None) -> Literal["automatic", "approved", "by a person"]:
+    if cycle is None:
+        return "by a person"
+    return "automatic" if cycle.proposal is None or activation.activated_by == MONITOR else "approved"
+
+
+def _shares(
+    before: HeadRecord | None, after: HeadRecord | None, cycle: Cycle | None, class_names: Sequence[str]
+) -> list[ClassShare]:
+    if before is None or after is None:
+        return []
+    estimate: Mapping[str, Any] | None = None if cycle is None else cycle.report.get("prevalence")
+    old, new = _assumed(before.head), _assumed(after.head)
+    return [
+        ClassShare(
+            name=name,
+            assumed=old[place],
+            estimated=None
+            if estimate is None
+            else EstimatedMetric(*(estimate[part][place] for part in ("prevalence", "low", "high"))),
+            new=new[place],
+        )
+        for place, name in enumerate(class_names)
+    ]
+
+
+def _assumed(head: PostProcessingHead) -> list[float]:
+    return np.asarray(head.assumed_prevalence, dtype=np.float64).tolist()
+
+
+def _reasons(cycle: Cycle) -> list[str]:
+    return [reason["text"] for reason in cycle.report.get("reasons") or ()]
+
+
+def _verification(report: Mapping[str, Any]) -> list[str]:
+    """What a cycle tested and compared before its swap."""
+    sentences: list[str] = []
+    if assumption := report.get("assumption_test"):
+        verdict = "rejected" if assumption["rejected"] else "not rejected"
+        sentences.append(
+            f'Test of "only the prevalence has changed": {verdict} (p = {assumption["p_value"]:.2g}, level'
+            f" {assumption['level']:g})."
+        )
+    for name, title in (
+        ("expected_gain", "Drop of the expected cost of a decision"),
+        ("expected_probability_gain", "Drop of the expected log loss of the probabilities"),
+    ):
+        if gain := report.get(name):
+            sentences.append(f"{title}: {gain['value']:.4f} ({gain['low']:.4f} to {gain['high']:.4f}).")
+    if (worst := report.get("worst_case_cost_increase")) is not None:
+        sentences.append(
+            f"Largest possible increase of the cost of a decision on this window, whatever has changed: {worst:.4f}."
+        )
+    return sentences
+
+
+def _declined(cycle: Cycle) -> DeclinedChange:
+    if cycle.outcome == "refuse":
+        kind = "refused"
+    elif cycle.rejection is not None:
+        kind = "rejected"
+    else:
+        kind = "shadow" if cycle.proposal is None else "proposed"
+    rejection = cycle.rejection
+    return DeclinedChange(
+        at=cycle.finished_at,
+        cycle=cycle.id,
+        kind=kind,
+        reasons=_reasons(cycle) if rejection is None else [*_reasons(cycle), rejection.reason],
+        by=None if rejection is None else rejection.rejected_by,
+    )
+
+
+def _audit(store: Store, model: Model, period: Period, *, newest_only: int | None) -> AuditProof:
+    """The entries about the population and its model, and the state of the whole log before the end of the period."""
+    newest = store.audit.list(1, until=period.until)
+    anchor = Anchor(newest[0].id, newest[0].digest) if newest else Anchor(0, "0" * 64)
+    listed = store.audit.list(
+        MOST_ENTRIES, subject=model.reference, since=period.since, until=period.until, kind="changes"
+    )
+    subjects = {model.reference, f"{model.reference}/{period.environment}"}
+    verified = store.audit.verify(newest_only=newest_only)
+    first = 1 if newest_only is None else max(1, verified.entries and anchor.sequence - newest_only + 1)
+    return AuditProof(
+        entries=[entry for entry in reversed(listed) if entry.subject in subjects],
+        newest=anchor.sequence,
+        digest=anchor.digest,
+        verified_from=min(first, anchor.sequence),
+        faults=[fault.text for fault in verified.faults if fault.first <= anchor.sequence],
+    )
+
+
+def _realised(store: Store, model: Model, period: Period, classes: int) -> list[RealisedHead]:
+    """Figures of the labelled predictions by head version; heads that cannot be read are left out."""
+    labelled = store.labels.newest_labelled(
+        model.id,
+        period.environment,
+        limit=MOST_LABELS,
+        classes=classes,
+        since=period.since,
+        until=period.until,
+    )
+    costs = {head.version: head.head.costs for head in store.heads.list(model.reference)}
+    found: list[RealisedHead] = []
+    for version in np.unique(labelled.head_versions).tolist():
+        rows = np.flatnonzero(labelled.head_versions == version)
+        if version not in costs:
+            continue
+        figures = realised_figures(labelled, rows, costs[version], error_rates=None, confidence=CONFIDENCE)
+        if figures is not None:
+            found.append(
+                RealisedHead(head_version=version, samples=figures.samples, metrics=dict(figures.metrics))
+            )
+    return found
