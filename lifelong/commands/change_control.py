@@ -1,7 +1,6 @@
 """`lifelong dossier` and `lifelong report`: documents about a population and a period, as HTML, PDF or JSON."""
 
 import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,36 +14,10 @@ from lifelong.commands.durations import Moment
 from lifelong.printing import echo
 from lifelong_core.change_control.pages import dossier_html, report_html
 from lifelong_core.change_control.pdf import to_pdf
-from lifelong_core.operations.change_control import ShowDossier, ShowReport
+from lifelong_core.operations.administration.change_control import EARLIEST, ShowDossier, ShowReport
 from lifelong_core.store.files import write_whole
 
 OUTPUT = click.Path(dir_okay=False, path_type=Path)
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-class Month(click.ParamType):
-    """A month such as `2026-10`, as its beginning and its end in UTC.
-
-    Examples:
-        >>> Month().convert("2026-12", None, None)[1].isoformat()
-        '2027-01-01T00:00:00+00:00'
-    """
-
-    name = "month"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[datetime, datetime]:
-        """Beginning and end; a usage error if it is no month."""
-        if isinstance(value, tuple):
-            return value
-        found = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", str(value).strip())
-        if found is None or found[1] in ("0000", "9999"):
-            self.fail(f"{value!r} is no month. Give it as 2026-10.", param, ctx)
-        year, month = int(found[1]), int(found[2])
-        return datetime(year, month, 1, tzinfo=UTC), datetime(
-            year + month // 12, month % 12 + 1, 1, tzinfo=UTC
-        )
 
 
 def _output(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,12 +66,10 @@ def dossier(
 @click.command()
 @click.argument("model")
 @click.argument("environment", type=Name())
-@click.option("--month", type=Month(), required=True, help="A month in UTC: 2026-10.")
+@click.option("--month", required=True, help="A month in UTC: 2026-10.")
 @_output
 @as_json
-def report(
-    model: str, environment: str, month: tuple[datetime, datetime], output: Path | None, *, as_json: bool
-) -> None:
+def report(model: str, environment: str, month: str, output: Path | None, *, as_json: bool) -> None:
     """Write the report of MODEL in ENVIRONMENT about a month, for the quality manager.
 
     It shows what was served, how the prevalence moved, what changed and why, estimated and realised quality with
@@ -109,13 +80,12 @@ def report(
       lifelong report resnet clinic-a --month 2026-10 --output report.html
       lifelong report resnet clinic-a --month 2026-10 --output report.pdf
     """
-    call = ShowReport(model=model, environment=environment, since=month[0], until=month[1])
     with connect() as connection:
-        found = connection.send(call)
+        found = connection.send(ShowReport.read({"model": model, "environment": environment, "month": month}))
     _write(
         found,
         report_html,
-        output or Path(f"report-{model}-{environment}-{month[0]:%Y-%m}.html"),
+        output or Path(f"report-{model}-{environment}-{month}.html"),
         as_json=as_json,
     )
 

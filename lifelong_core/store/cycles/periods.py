@@ -1,5 +1,6 @@
 """A population in a period: its cycles by effect, their policies, changes that they declined, and its decisions."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -63,34 +64,24 @@ class PopulationPeriods(Repository):
             ((_cycles.c.outcome != "swap") | is_published, _cycles.c.outcome),
             (has_proposal, "proposes a swap"),
             else_="would swap",
-        )
-        query = sa.select(effect, sa.func.count()).where(*period.cycles()).group_by(effect)
-        return dict(sorted((row[0], row[1]) for row in self._rows(query)))
+        ).label("effect")
+        effects = sa.select(effect).where(*period.cycles()).subquery()
+        query = sa.select(effects.c.effect, sa.func.count().label("number")).group_by(effects.c.effect)
+        return dict(sorted((row.effect, row.number) for row in self._rows(query)))
 
     def policies(self, period: Period) -> list[UsedPolicy]:
         """The policies of the cycles, by their first use."""
-        policy, ended = _cycles.c.report["policy"], _cycles.c.finished_at
-        text = policy.as_string()
-        grouped = (
-            sa.select(
-                sa.func.max(_cycles.c.id).label("id"),
-                sa.func.min(ended).label("first"),
-                sa.func.max(ended).label("last"),
-                sa.func.count().label("cycles"),
-            )
+        text = _cycles.c.report["policy"].as_string()
+        used = (
+            sa.select(text.label("policy"), _cycles.c.finished_at)
             .where(*period.cycles(), text.is_not(None))
-            .group_by(text)
+            .subquery()
         )
-        chosen = {row.id: row for row in self._rows(grouped)}
-        documents = self._rows(
-            sa.select(_cycles.c.id, policy.label("policy")).where(_cycles.c.id.in_(chosen))
-        )
-        found = [
-            UsedPolicy(row.policy, group.first, group.last, group.cycles)
-            for row in documents
-            for group in (chosen[row.id],)
-        ]
-        return sorted(found, key=lambda one: (one.first, one.last))
+        ended = used.c.finished_at
+        first, last = sa.func.min(ended).label("first"), sa.func.max(ended).label("last")
+        query = sa.select(used.c.policy, first, last, sa.func.count().label("cycles"))
+        rows = self._rows(query.group_by(used.c.policy).order_by(first, last, used.c.policy))
+        return [UsedPolicy(json.loads(row.policy), row.first, row.last, row.cycles) for row in rows]
 
     def declined(self, period: Period, *, limit: int) -> tuple[list[Cycle], int]:
         """The newest cycles that refused or whose head was not published, oldest first, and the number of others."""

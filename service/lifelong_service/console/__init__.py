@@ -12,7 +12,7 @@ from lifelong_service.console import (
     trainings,
     trials,
 )
-from lifelong_service.console.administration import audit_log, doctor, tokens
+from lifelong_service.console.administration import audit_log, change_control, doctor, tokens
 from lifelong_service.console.interview import forms as interview_forms
 from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
@@ -40,6 +40,7 @@ ROUTERS = (
     tokens.router,
     doctor.router,
     audit_log.router,
+    change_control.router,
     runbooks.router,
     sessions.router,
     sessions.anything_else,  # last: it matches every remaining path

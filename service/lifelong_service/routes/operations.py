@@ -37,6 +37,7 @@ from lifelong_core.operations import (
 )
 from lifelong_core.operations.administration import (
     audit,
+    change_control,
     doctor,
     environments,
     groups,
@@ -75,6 +76,7 @@ MODULES: tuple[ModuleType, ...] = (
     feedback,
     groups,
     audit,
+    change_control,
     interviews,
     recommendations,
     evaluations,

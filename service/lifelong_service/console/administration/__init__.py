@@ -1,1 +1,1 @@
-"""Pages of an installation: tokens, doctor, audit log."""
+"""Pages of an installation: tokens, doctor, audit log, documents of change control."""

@@ -35,6 +35,8 @@ SCOPES = {
     "POST /console/cycles/{identifier}/replay": "operate",
     "/console/interviews": "read",
     "/console/audit": "read",
+    "/console/populations/{model}/{environment}/dossier": "read",
+    "/console/populations/{model}/{environment}/reports/{month}": "read",
     "/console/runbooks": "read",
     "/console/runbooks/{name}": "read",
     "/console/trainings": "read",

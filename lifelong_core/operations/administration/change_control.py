@@ -49,13 +49,17 @@ MOST_LABELS = 50_000
 MOST_ENTRIES = 10_000
 """Largest number of entries of the audit log that a request verifies or lists."""
 CONFIDENCE = 0.95
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+"""Beginning of a dossier about everything."""
 
 Since: TypeAlias = Annotated[AwareDatetime, Field(description="Beginning of the period.")]
 Until: TypeAlias = Annotated[
     AwareDatetime,
     Field(description="End of the period, exclusive. A fixed time gives the same document again."),
 ]
-_EXAMPLE_PERIOD: Any = {"since": datetime(2026, 1, 1, tzinfo=UTC), "until": datetime(2026, 2, 1, tzinfo=UTC)}
+Month: TypeAlias = Annotated[
+    str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$", description="A month in UTC, such as 2026-10.")
+]
 
 
 class ShowDossier(Call[Dossier]):
@@ -68,19 +72,23 @@ class ShowDossier(Call[Dossier]):
 
 
 class ShowReport(Call[PeriodReport]):
-    """A population and a period, a month for example."""
+    """A population and a month."""
 
     model: ModelReference
     environment: str
-    since: Since
-    until: Until
+    month: Month
 
 
 @operation(
     "GET",
     "/v1/admin/populations/{model}/{environment}/dossier",
     scope=Scope.READ,
-    example=ShowDossier(model="resnet", environment="clinic-c", **_EXAMPLE_PERIOD),
+    example=ShowDossier(
+        model="resnet",
+        environment="clinic-c",
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        until=datetime(2026, 2, 1, tzinfo=UTC),
+    ),
     is_strict=True,
 )
 def show_dossier(context: Context, call: ShowDossier) -> Dossier:
@@ -91,7 +99,7 @@ def show_dossier(context: Context, call: ShowDossier) -> Dossier:
     """
     store = context.store
     periods = store.population_periods
-    model, period = _period(store, call)
+    model, period = _period(store, call, call.since, call.until)
     declined, more = periods.declined(period, limit=MOST_DECLINED)
     return Dossier(
         **_common(context, model, period),
@@ -108,10 +116,9 @@ def show_dossier(context: Context, call: ShowDossier) -> Dossier:
 
 @operation(
     "GET",
-    "/v1/admin/populations/{model}/{environment}/report",
+    "/v1/admin/populations/{model}/{environment}/reports/{month}",
     scope=Scope.READ,
-    example=ShowReport(model="resnet", environment="clinic-c", **_EXAMPLE_PERIOD),
-    is_strict=True,
+    example=ShowReport(model="resnet", environment="clinic-c", month="2026-01"),
 )
 def show_report(context: Context, call: ShowReport) -> PeriodReport:
     """The periodic report: what was served, how the prevalence moved, what changed, and how good the decisions were.
@@ -121,14 +128,14 @@ def show_report(context: Context, call: ShowReport) -> PeriodReport:
     """
     store = context.store
     periods = store.population_periods
-    model, period = _period(store, call)
+    model, period = _period(store, call, *_month(call.month))
     if not context.may_take_long:
         counted = periods.count_predictions(period, limit=MOST_PREDICTIONS + 1)
         if counted > MOST_PREDICTIONS:
             raise InvalidInputError(
-                f"the period holds more than {MOST_PREDICTIONS:,} predictions, the most that a request counts.",
-                field="since",
-                hint="Choose a shorter period, or run `lifelong report` on the host.",
+                f"the month holds more than {MOST_PREDICTIONS:,} predictions, the most that a request counts.",
+                field="month",
+                hint="Run `lifelong report` on the host.",
             )
     common = _common(context, model, period)
     numbers = len(common["class_names"]) + 1
@@ -169,11 +176,19 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _period(store: Store, call: ShowDossier | ShowReport) -> tuple[Model, Period]:
-    if call.until <= call.since:
+def _month(text: str) -> tuple[datetime, datetime]:
+    """Beginning and end of a month in UTC."""
+    year, month = map(int, text.split("-"))
+    return datetime(year, month, 1, tzinfo=UTC), datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+
+
+def _period(
+    store: Store, call: ShowDossier | ShowReport, since: datetime, until: datetime
+) -> tuple[Model, Period]:
+    if until <= since:
         raise InvalidInputError("expected a time after `since`.", field="until")
     model, environment = store.models.get(call.model), store.environments.get(call.environment)
-    return model, Period(model.id, environment.name, call.since.astimezone(UTC), call.until.astimezone(UTC))
+    return model, Period(model.id, environment.name, since.astimezone(UTC), until.astimezone(UTC))
 
 
 def _common(context: Context, model: Model, period: Period) -> dict[str, Any]:
