@@ -130,6 +130,7 @@ def path_of(route: Route) -> str:
         model="linear@1",
         change="pin",
         name="LifelongErrorRate",
+        month="2026-10",
     )
 
 
