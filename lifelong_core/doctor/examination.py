@@ -55,6 +55,7 @@ SERVED = (
     "workers",
     "monitor",
     "jobs",
+    "notifications",
     "environments",
     "label error rates",
     "tokens",

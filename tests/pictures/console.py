@@ -16,7 +16,7 @@ from tests.pictures.dashboards import SIZES
 from tests.pictures.filling import fill
 from tests.pictures.fleet import SWAPS, Fleet
 
-_OF_EACH = 5
+_OF_EACH = 12
 """Pages of a route that are opened to find the one with most to see."""
 _PATIENCE = 60.0
 """Seconds."""
@@ -66,6 +66,7 @@ def _pages(address: str, session: str) -> dict[str, str]:
             opened[name] += 1
             answer = client.get(path)
             if answer.status_code != httpx.codes.OK:
+                sys.stdout.write(f"{path}: {answer.status_code}, although a page leads there\n")
                 continue
             is_preferred = SWAPS in path or _LIVE in answer.text
             if name not in chosen or is_preferred:
@@ -81,5 +82,6 @@ def _pages(address: str, session: str) -> dict[str, str]:
 
 def _route_name(path: str, routes: list[str]) -> str:
     """`/console/tokens/{name}` is `tokens-name`."""
-    fitting = next(route for route in routes if re.fullmatch(re.sub(r"\{[^/}]*\}", "[^/]+", route), path))
+    patterns = {route: re.sub(r"\{[^/}]*\}", "[^/]+", route.replace(":path", "")) for route in routes}
+    fitting = next((route for route, pattern in patterns.items() if re.fullmatch(pattern, path)), "nowhere")
     return re.sub(r"\W+", "-", fitting.removeprefix("/console")).strip("-") or "start"
