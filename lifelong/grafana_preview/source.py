@@ -54,8 +54,6 @@ class Prometheus:
             UnavailableError: Prometheus does not answer.
         """
         found = self._get("query", query=expression, time=self.until.timestamp())
-        if found["resultType"] == "scalar":
-            return [Line({}, _samples([found["result"]]))]
         return [Line(one["metric"], _samples([one["value"]])) for one in found["result"]]
 
     def ranged(self, expression: str, count: int) -> list[Line]:

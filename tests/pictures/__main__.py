@@ -6,16 +6,19 @@ documentation show are copied to docs/images.
 
 import argparse
 import re
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from PIL import Image
+
 from tests.integration.browser import running_browser
 from tests.pictures import console, dashboards, fleet
 
 DOCS = Path(__file__).parents[2] / "docs"
+COLOURS = 64
+"""A picture in the documentation has no more: a third of its size."""
 
 
 def main() -> None:
@@ -32,9 +35,10 @@ def main() -> None:
         sys.stdout.flush()
         fleet.send(running, minutes=arguments.minutes)
         with running_browser("--hide-scrollbars") as browser:
-            console.take(running, browser, arguments.folder)
+            # The dashboards first: their time range ends now.
             if not arguments.console_only:
                 dashboards.take(running, browser, arguments.folder, minutes=arguments.minutes)
+            console.take(running, browser, arguments.folder)
         while arguments.keep:
             time.sleep(1)
     shown = {
@@ -43,8 +47,10 @@ def main() -> None:
         for name in re.findall(r"images/((?:preview|console)-[\w-]+\.png)", page.read_text())
     }
     for name in shown:
-        if (arguments.folder / name).exists():  # else this run took others
-            shutil.copy(arguments.folder / name, DOCS / "images" / name)
+        if not (arguments.folder / name).exists():
+            continue  # this run took others
+        with Image.open(arguments.folder / name) as picture:
+            picture.convert("RGB").quantize(COLOURS).save(DOCS / "images" / name, optimize=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import click
 from lifelong.commands.common import CommandGroup, replace_option
 from lifelong.commands.durations import Duration
 from lifelong.commands.results import write_text
-from lifelong.monitoring_files import Addresses, export_monitoring_files
+from lifelong.monitoring_files import ADDRESSES, export_monitoring_files
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.addresses import host_and_port
@@ -41,8 +41,9 @@ def export(
 
     Files that you changed are kept: the command then writes nothing and names them.
     """
-    addresses = Addresses(service_url, grafana_url, runbooks_url)
-    outcome = export_monitoring_files(folder, addresses, replace=replace)
+    outcome = export_monitoring_files(
+        folder, replace=replace, service=service_url, grafana=grafana_url, runbooks=runbooks_url
+    )
     for name in outcome.written:
         echo(f"wrote {folder / name}")
     if outcome.unchanged:
@@ -105,7 +106,7 @@ def preview(
     now = datetime.now(UTC)
     since = now - (age or Duration().convert(boards[name]["time"]["from"].removeprefix("now-"), None, None))
     prometheus = Prometheus(url, since, now)
-    page = previews.preview(boards[name], prometheus, chosen, Addresses(grafana=grafana_url).for_grafana)
+    page = previews.preview(boards[name], prometheus, chosen, grafana_url or ADDRESSES["grafana"])
     write_text(output, page, field="--output")
     echo(f"wrote {output}")
 

@@ -44,6 +44,7 @@ LINKS = (
         Link("Audit log", "/console/audit"),
         Link("Tokens", "/console/tokens"),
         Link("Doctor", "/console/doctor"),
+        Link("Runbooks", "/console/runbooks"),
     ),
 )
 """Groups of links: what is served, how it is developed, the installation. A new page gets a line here."""

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.values.errors import ConfigurationError, NotFoundError
+from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard.access import access
@@ -50,12 +50,7 @@ def show_runbook(request: Request, name: str) -> Response:
 
 @cache
 def _runbooks() -> dict[str, Path]:
-    for folder in _FOLDERS:
-        if folder.is_dir():
-            return {file.stem: file for file in folder.glob("*.md")}
-    raise ConfigurationError(
-        f"the runbooks are missing: there is no folder {_FOLDERS[0]}.", hint="Install lifelong again."
-    )
+    return {file.stem: file for folder in _FOLDERS for file in folder.glob("*.md")}
 
 
 def _as_html(text: str) -> "Markup":

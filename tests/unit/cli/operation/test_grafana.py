@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong.monitoring_files import Addresses, export_monitoring_files, monitoring_files
+from lifelong.monitoring_files import export_monitoring_files, monitoring_files
 from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError
 from tests import tools
 
@@ -85,7 +85,7 @@ def test_links_lead_to_the_given_addresses_and_the_tests_of_the_rules_still_pass
 
 
 def test_runbooks_may_lie_elsewhere_than_the_console() -> None:
-    files = monitoring_files(Addresses("https://a.example", runbooks="https://wiki.example/runbooks"))
+    files = monitoring_files(service="https://a.example", runbooks="https://wiki.example/runbooks")
     assert (
         b"runbook_url: https://wiki.example/runbooks/LifelongServiceDown\n" in files["prometheus/rules.yml"]
     )
@@ -96,7 +96,7 @@ def test_runbooks_may_lie_elsewhere_than_the_console() -> None:
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidInputError, match="no address"):
-        Addresses(grafana=address)
+        monitoring_files(grafana=address)
 
 
 def test_the_command_says_what_it_wrote_and_what_comes_next(
