@@ -57,7 +57,16 @@ def show_population(request: Request, model: str, environment: str) -> Response:
         cycles=found.windows[: -MOST_LISTED - 1 : -1],
         swaps=found.swaps[::-1],
         describe_metric=describe_metric,
+        path=PATH.format(model=model, environment=environment),
+        months=[f"{month:%Y-%m}" for month in _months(at)],
     )
+
+
+def _months(at: datetime) -> list[datetime]:
+    """The present month and the two before it."""
+    first = at.replace(day=1)
+    before = first - timedelta(days=1)
+    return [first, before, before.replace(day=1) - timedelta(days=1)]
 
 
 def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Markup:

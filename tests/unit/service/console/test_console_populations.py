@@ -151,3 +151,18 @@ def test_a_replay_is_confirmed_and_becomes_a_job(console: Console) -> None:
     assert (done.headers["Location"], job.kind) == (f"/console/jobs/{job.id}", "replay")
     console.scope = "read"
     assert "Replay it" not in console.get(path).text
+
+
+def test_the_documents_of_a_population_are_pages_without_scripts(console: Console) -> None:
+    judge(console, 1, 0.3, outcome="swap")
+    page = console.get(PAGE).text
+    month = f"{NOW:%Y-%m}"
+    assert f'href="{PAGE}/dossier"' in page
+    assert f'href="{PAGE}/reports/{month}"' in page
+    dossier = console.get(f"{PAGE}/dossier")
+    assert "default-src 'none'" in dossier.headers["content-security-policy"]
+    assert "Looked on day 1." in dossier.text
+    assert "<script" not in dossier.text
+    assert "Periodic report: linear@1 in site-a" in console.get(f"{PAGE}/reports/{month}").text
+    assert console.get(f"{PAGE}/reports/2026-13").status_code in (404, 422)
+    assert console.get("/console/populations/linear@1/site-z/dossier").status_code == 404
