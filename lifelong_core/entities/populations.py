@@ -28,7 +28,7 @@ class CycleFigures(Entity):
     """L1 distance (0 to 2) between the estimated prevalence and the one that the head assumes; its interval follows
     from the intervals of the classes"""
     expected_cost: float | None = None
-    """of a decision of the head that served"""
+    """of a decision of the head that served: that of the gain, else the estimate of the performance"""
     best_expected_cost: float | None = None
     """of a decision of a head for the estimated prevalence"""
     accuracy: Metric | None = None
@@ -133,10 +133,11 @@ def figures_of(report: Mapping[str, Any]) -> CycleFigures:
     """The figures of the report of a cycle; parts that it lacks stay null."""
     gain: Mapping[str, Any] = report.get("expected_gain") or {}
     performance: Mapping[str, Any] = report.get("performance") or {}
-    accuracy = performance.get("estimates", {}).get("AC")
+    estimates: Mapping[str, Any] = performance.get("estimates") or {}
+    accuracy, cost = estimates.get("AC"), estimates.get("EC") or [None]
     return CycleFigures(
         shift=_shift(report.get("prevalence"), report.get("assumed_prevalence")),
-        expected_cost=gain.get("current_cost"),
+        expected_cost=gain.get("current_cost", cost[0]),
         best_expected_cost=gain.get("candidate_cost"),
         accuracy=None if accuracy is None else EstimatedMetric.from_numbers(accuracy),
         reasons=tuple(reason["code"] for reason in report.get("reasons") or ()),

@@ -13,7 +13,7 @@ def test_figures_are_those_of_the_report() -> None:
             "assumed_prevalence": [0.7, 0.2, 0.1],
             "prevalence": {"prevalence": [0.5, 0.3, 0.2], "low": [0.4, 0.15, 0.15], "high": [0.6, 0.4, 0.25]},
             "expected_gain": {"current_cost": 0.5, "candidate_cost": 0.4},
-            "performance": {"estimates": {"AC": [0.8, None, None]}},
+            "performance": {"estimates": {"AC": [0.8, None, None], "EC": [0.45, 0.4, 0.5]}},
         }
     )
     assert found.shift is not None
@@ -30,6 +30,11 @@ def test_of_two_classes_the_distance_is_twice_that_of_one() -> None:
     found = figures_of({"assumed_prevalence": [0.9, 0.1], "prevalence": estimate}).shift
     assert found is not None
     assert tuple(found) == pytest.approx((1.0, 0.9, 1.2))
+
+
+def test_without_a_gain_the_cost_is_that_of_the_performance() -> None:
+    found = figures_of({"expected_gain": None, "performance": {"estimates": {"EC": [0.45, 0.4, 0.5]}}})
+    assert (found.expected_cost, found.best_expected_cost) == (0.45, None)
 
 
 def test_a_report_without_them_has_no_figures() -> None:

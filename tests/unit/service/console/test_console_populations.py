@@ -36,6 +36,7 @@ def judge(console: Console, day: int, share: float, *, environment: str = "site-
         "reasons": [{"code": changes.pop("code", "prevalence_unchanged"), "text": f"Looked on day {day}."}],
         "assumed_prevalence": [0.6, 0.3, 0.1],
         "prevalence": estimate,
+        "performance": {"estimates": {"AC": [0.8, 0.7, 0.9], "EC": [0.45, 0.4, 0.5]}},
         "change_points": [{"changed_at": (NOW - timedelta(days=7.5)).isoformat()}],
     }
     at = NOW - timedelta(days=9 - day)
@@ -90,6 +91,8 @@ def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Cons
         "swap of the head</li>",
         "change of the prevalence</li>",
         "Looked on day 2.",
+        "0.45 expected now</dd>",
+        "0.800 (0.700 to 0.900), estimated without labels",
         "not counted",
         'href="/console/performance/linear@1/site-a"',
     ):
