@@ -22,6 +22,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import quantifier
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.doctor import examination, machine, processes
+from lifelong_core.entities.notifications import Delivery
 from lifelong_core.entities.registry import ModelLoad
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.graph_check import UsableProviders
@@ -603,6 +604,27 @@ def test_jobs_that_failed_lately(store: Store):
     expect("jobs", "warning", "is damaged")
     update(store, sa.update(tables.jobs).values(finished_at=NOW - timedelta(hours=25)))
     expect("jobs", "ok", "0 waiting, 0 running")
+
+
+def test_notifications_that_are_late_or_given_up(store: Store, monkeypatch: pytest.MonkeyPatch):
+    sent = store.notifications.add_test(actor="ann")
+    update(store, sa.update(tables.notifications).values(due_at=NOW - timedelta(minutes=10)))
+    expect("notifications", "ok", "none waits")  # no channel is set
+    channel = {"url": "https://hooks.example", "secret_file": "hook.key"}
+    monkeypatch.setenv("LIFELONG_NOTIFICATIONS__WEBHOOKS", json.dumps({"pager": channel}))
+    expect("notifications", "warning", "1 notification is not delivered", "a monitor")
+    failed = Delivery(
+        channel="webhooks.pager", state="given_up", attempts=12, due_at=None, problem="no answer."
+    )
+    lease = store.leases.acquire("notifications", "a host/1", 60)
+    assert lease is not None
+    store.notifications.record(sent, [failed], lease=lease, given_up=failed)
+    store.leases.release(lease)
+    expect(
+        "notifications", "warning", "webhooks.pager did not get", "no answer.", "lifelong notifications test"
+    )
+    update(store, sa.update(tables.notifications).values(created_at=NOW - timedelta(hours=25)))
+    expect("notifications", "ok", "none waits")
 
 
 def test_label_error_rates_of_tasks_and_classes_that_do_not_exist(
