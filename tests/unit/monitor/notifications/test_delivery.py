@@ -104,6 +104,16 @@ def test_a_failing_channel_is_tried_again_and_holds_up_no_other(
     assert len(down.sent) == len(well.sent) == 1
 
 
+def test_a_channel_that_fails_costs_one_attempt_in_a_look(
+    store: Store, settings: Settings, channels: NotificationSettings
+) -> None:
+    down, well = Failing(9), Failing(0)
+    for actor in ("ann", "bob"):
+        store.notifications.add_test(actor=actor)
+    thread_of(store, settings, channels, all=down, tests=well).deliver()
+    assert (down.failures, len(well.sent)) == (8, 2)
+
+
 def test_a_channel_that_fails_for_ever_is_given_up_and_said(
     store: Store, settings: Settings, channels: NotificationSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
