@@ -113,14 +113,14 @@ def test_a_canary_that_misses_its_thresholds_needs_a_reason(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lifelong_core.store.evaluations.acceptance import NotAcceptedError
-    from lifelong_core.store.heads import registration
+    from lifelong_core.store.rollouts import checked_promotion
 
     def refuse(store: Store, reference: str, force_reason: str | None = None) -> str | None:
         if force_reason is None:
             raise NotAcceptedError(f"{reference} misses", hint="Train.", details={})
         return "it misses"
 
-    monkeypatch.setattr(registration, "check_accepted", refuse)
+    monkeypatch.setattr(checked_promotion, "check_accepted", refuse)
     path = f"{MODELS}/linear@2/canary"
     assert refused(service, "POST", path, 409, json={"share": 0.1})["code"] == "not_accepted"
     forced = service.client.post(path, json={"share": 0.1, "force_reason": "a study"})
