@@ -1,5 +1,6 @@
 """Pages of populations: what needs a person comes first, and one population over time."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -34,7 +35,7 @@ def judge(console: Console, day: int, share: float, *, environment: str = "site-
     estimate = {"prevalence": [0.6, 0.4 - share, share], "low": [0.5, 0.2, 0.1], "high": [0.7, 0.4, 0.5]}
     report = {
         "reasons": [{"code": changes.pop("code", "prevalence_unchanged"), "text": f"Looked on day {day}."}],
-        "assumed_prevalence": [0.6, 0.3, 0.1],
+        "assumed_prevalence": changes.pop("assumed", [0.6, 0.3, 0.1]),
         "prevalence": estimate,
         "performance": {"estimates": {"AC": [0.8, 0.7, 0.9], "EC": [0.45, 0.4, 0.5]}},
         "change_points": [{"changed_at": (NOW - timedelta(days=7.5)).isoformat()}],
@@ -101,6 +102,16 @@ def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Cons
     for one in store.cycles.list():
         assert f'href="/console/cycles/{one.id}"' in shown
     assert shown.index("Looked on day 3.") < shown.rindex("Looked on day 1.")
+
+
+def test_the_assumed_prevalence_steps_at_the_swap(console: Console) -> None:
+    judge(console, 1, 0.1)
+    judge(console, 2, 0.3, outcome="swap")
+    judge(console, 3, 0.3, assumed=[0.6, 0.1, 0.3])
+    (path, *_) = re.findall(r'series-2"><path class="line step" d="([^"]+)"', console.get(PAGE).text)
+    across = re.findall(r"H([\d.]+)", path)
+    assert len(across) == 3
+    assert across[0] == across[1] != across[2]
 
 
 def test_an_unknown_population_is_not_found(console: Console) -> None:
