@@ -62,9 +62,13 @@ model_argument: Decorator = click.argument("model")
 environment_argument: Decorator = click.argument("environment", type=Name())
 
 
+optional_model_argument: Decorator = click.argument("model", required=False)
+default_environment_argument: Decorator = click.argument("environment", type=Name(), default="default")
+
+
 def population_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add MODEL [ENVIRONMENT], by default the environment `default`."""
-    return model_argument(click.argument("environment", type=Name(), default="default")(command))
+    return model_argument(default_environment_argument(command))
 
 
 def task_option(help_text: str = "Only of this task.", **settings: Any) -> Decorator:

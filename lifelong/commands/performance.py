@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import Name, as_json
+from lifelong.commands.common import as_json, default_environment_argument, optional_model_argument
 from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
@@ -15,8 +15,8 @@ from lifelong_core.store.performance.statements import TITLES, describe_metric
 
 
 @click.command()
-@click.argument("model", required=False)
-@click.argument("environment", type=Name(), default="default")
+@optional_model_argument
+@default_environment_argument
 @as_json
 def performance(model: str | None, environment: str, *, as_json: bool) -> None:
     """Compare estimated and realised performance.

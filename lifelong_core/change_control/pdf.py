@@ -27,8 +27,8 @@ def to_pdf(html: str) -> bytes:
     except (ImportError, OSError) as error:
         raise ConfigurationError(
             f"a PDF needs WeasyPrint: {error}.",
-            hint="Install the extra `pdf` and Pango (Debian: libpango-1.0-0, libpangoft2-1.0-0), or write HTML:"
-            " --output FILE.html.",
+            hint="Install the extra `pdf` and Pango (Debian: libpango-1.0-0, libpangoft2-1.0-0), or write a page:"
+            " --html FILE.",
         ) from error
     drawn = re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{drawing_style()}</style>", html)
     return weasyprint.HTML(string=drawn).write_pdf(pdf_identifier=b"")

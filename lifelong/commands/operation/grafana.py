@@ -74,9 +74,7 @@ def export(
     "--since", "age", type=Duration(), help="Length of the time range up to now; default: the dashboard's."
 )
 @_grafana_url
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="HTML file to write."
-)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Page to write.")
 def preview(
     *,
     name: str,
@@ -84,7 +82,7 @@ def preview(
     variables: tuple[str, ...],
     age: timedelta | None,
     grafana_url: str | None,
-    output: Path,
+    html: Path,
 ) -> None:
     """Draw a dashboard from the values in Prometheus: layout, titles and figures as Grafana will show them.
 
@@ -92,7 +90,7 @@ def preview(
 
     \b
     Example:
-      lifelong grafana preview --dashboard population --var environment=clinic-a --output preview.html
+      lifelong grafana preview --dashboard population --var environment=clinic-a --html preview.html
     """
     from lifelong.grafana_preview import preview as previews
     from lifelong.grafana_preview.source import Prometheus
@@ -107,8 +105,8 @@ def preview(
     since = now - (age or Duration().convert(boards[name]["time"]["from"].removeprefix("now-"), None, None))
     prometheus = Prometheus(url, since, now)
     page = previews.preview(boards[name], prometheus, chosen, grafana_url or ADDRESSES["grafana"])
-    write_text(output, page, field="--output")
-    echo(f"wrote {output}")
+    write_text(html, page, field="--html")
+    echo(f"wrote {html}")
 
 
 def _next_steps(folder: Path) -> str:

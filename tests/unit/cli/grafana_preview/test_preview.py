@@ -294,7 +294,7 @@ def test_the_command_writes_a_page_and_says_which_dashboards_there_are(
     prometheus: Prometheus, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
-    options = ["--prometheus", prometheus.url, "--since", "1h", "--output", str(page)]
+    options = ["--prometheus", prometheus.url, "--since", "1h", "--html", str(page)]
     done = CliRunner().invoke(
         cli, ["grafana", "preview", "--dashboard", "service", *options], catch_exceptions=False
     )
