@@ -10,9 +10,9 @@ from pydantic import Field, PlainSerializer, PlainValidator, computed_field
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, rule_document, rule_from_document
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.entities.access import Token
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.entity import Entity, Matrix, Moment
 from lifelong_core.entities.heads import DecisionRuleDocument, HeadPin, HeadPopulation, HeadRecord
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.errors import (
     ConflictError,

@@ -11,8 +11,8 @@ from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.proposals import ProposalAnswer, ProposalState, RetrainingProposal
+from lifelong_core.operations.develop.retrainings import NewRetraining, retraining_payload_of
 from lifelong_core.operations.operation import Call, Context, operation
-from lifelong_core.operations.retrainings import NewRetraining, retraining_payload_of
 from lifelong_core.store import Store
 from lifelong_core.store.proposals import acceptance
 from lifelong_core.values.errors import InvalidInputError

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.cycles import Outcome
+from lifelong_core.entities.develop.rollouts import PromotionAnswer, Rollout, Stage, TrialAnswer
 from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.entities.rollouts import PromotionAnswer, Rollout, Stage, TrialAnswer
 from lifelong_core.operations.models import PromotedAnswer, promoted_answer
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.runtime.graph_check import check_servable

@@ -5,15 +5,20 @@ Only this package contains SQL and names of tables.
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.entities.cycles import Cycle, Outcome
-from lifelong_core.entities.evaluations import Evaluation
+from lifelong_core.entities.design.interviews import InterviewRecord
+from lifelong_core.entities.design.recommendations import (
+    AttachedRecommendation,
+    KeptHead,
+    PublishedHead,
+    Refit,
+)
+from lifelong_core.entities.develop.evaluations import Evaluation
+from lifelong_core.entities.develop.rollouts import Promotion, Rollout
+from lifelong_core.entities.develop.trainings import StoredTraining
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
-from lifelong_core.entities.interviews import InterviewRecord
 from lifelong_core.entities.jobs import Job, JobState
 from lifelong_core.entities.proposals import RetrainingProposal
-from lifelong_core.entities.recommendations import AttachedRecommendation, KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
-from lifelong_core.entities.rollouts import Promotion, Rollout
-from lifelong_core.entities.trainings import StoredTraining
 from lifelong_core.store.evaluations.acceptance import NotAcceptedError, check_accepted
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
 from lifelong_core.store.heads.refitting import attach_and_refit

@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.entity import MODEL_KEY
-from lifelong_core.operations.retrainings import NewRetraining
+from lifelong_core.operations.develop.retrainings import NewRetraining
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
 from lifelong_service.routes.admin.fingerprints import NewFingerprint

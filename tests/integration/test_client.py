@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lifelong import AsyncClient, Client
+from lifelong_core.operations.design.interviews import EXAMPLE_ANSWERS
 from lifelong_core.operations.heads import ListHeads, NewPin, Unpin
-from lifelong_core.operations.interviews import EXAMPLE_ANSWERS
 from lifelong_core.values.errors import ConflictError
 from tests.integration.installation import Installation, image, install
 from tests.integration.processes import Service, running_service

@@ -18,7 +18,7 @@ from lifelong.commands.knowledge.entries import enter, read_card
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
+from lifelong_core.entities.develop.knowledge import FingerprintRecord, KnowledgeRecord
 from lifelong_core.operations.operation import Context
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from lifelong.commands.connection import Connection, connect
 from lifelong_core.design import AcceptanceThreshold, Recommendation
-from lifelong_core.entities.recommendations import NewlyAttached
+from lifelong_core.entities.design.recommendations import NewlyAttached
 from lifelong_core.entities.registry import TaskAnswer
-from lifelong_core.operations.recommendations import (
+from lifelong_core.operations.design.recommendations import (
     AttachRecommendation,
     ListRecommendations,
     ShowCurrentRecommendation,

@@ -13,9 +13,9 @@ from lifelong.commands.connection import Connection
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+from lifelong_core.entities.develop.knowledge import KnowledgeDetails, KnowledgeSummary
 from lifelong_core.entities.entity import RESTORE
-from lifelong_core.entities.knowledge import KnowledgeDetails, KnowledgeSummary
-from lifelong_core.operations.knowledge import PutKnowledge, ShowKnowledge
+from lifelong_core.operations.develop.knowledge import PutKnowledge, ShowKnowledge
 from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
 
 Document = TypeVar("Document", KnowledgeEntry, TaskCard)

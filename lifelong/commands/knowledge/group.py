@@ -23,14 +23,14 @@ from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
-from lifelong_core.entities.knowledge import (
+from lifelong_core.entities.develop.knowledge import (
     LOCAL,
     PUBLISHED,
     ImportAnswer,
     ImportOutcome,
     KnowledgeSummary,
 )
-from lifelong_core.operations.knowledge import (
+from lifelong_core.operations.develop.knowledge import (
     DeleteKnowledge,
     ListKnowledge,
     ListSigners,

@@ -11,7 +11,7 @@ from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.develop.knowledge.entry import SCENARIOS
 from lifelong_core.develop.ranking.suggestion import Neighbour, Ranking, conclude
-from lifelong_core.operations.knowledge import ListNeighbours
+from lifelong_core.operations.develop.knowledge import ListNeighbours
 
 
 @click.command(short_help="What to transfer from which task, with the evidence.")

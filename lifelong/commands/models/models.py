@@ -22,9 +22,9 @@ from lifelong.printing import echo
 from lifelong_core.configuration.plausibility import check_normalisation
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.operations.evaluations import ListValidations
+from lifelong_core.operations.develop.evaluations import ListValidations
+from lifelong_core.operations.develop.retrainings import ListTrainings
 from lifelong_core.operations.models import ListModels, PromotedAnswer, PromoteModel, RemoveModel
-from lifelong_core.operations.retrainings import ListTrainings
 from lifelong_core.runtime.graph_check import CheckedGraph, check_new_graph
 from lifelong_core.store import Store, describe_serving, examine_first, register_calibration
 from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS

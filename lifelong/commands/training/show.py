@@ -14,7 +14,7 @@ from lifelong.printing import echo
 from lifelong_core.develop.training.plan import TrainingPlan
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.operations.retrainings import ShowTraining
+from lifelong_core.operations.develop.retrainings import ShowTraining
 
 
 @click.command()

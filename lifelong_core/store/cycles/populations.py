@@ -101,7 +101,7 @@ class PopulationCycles(Repository):
                 .where(model_id.in_({one for one, _ in some}), environment.in_({one for _, one in some}))
             )
             for row in self._rows(query):
-                texts = row.shifts.split(",") if row.shifts else []
+                texts: list[str] = row.shifts.split(",") if row.shifts else []
                 found[row.id, row.name] = [float(text) for text in reversed(texts)]
         return found
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lifelong_core.decision_rules.wording import describe_rule
-from lifelong_core.entities.heads import HeadRecord
-from lifelong_core.entities.recommendations import (
+from lifelong_core.entities.design.recommendations import (
     AttachedRecommendation,
     AttachmentEffects,
     Difference,
     DifferingHead,
 )
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Registry, Task
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
 from lifelong_core.store.store import Store

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.design.recommendations import AttachedRecommendation
 from lifelong_core.entities.entity import text_digest
-from lifelong_core.entities.recommendations import AttachedRecommendation
 from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lifelong_core.entities.evaluations import Evaluation
+from lifelong_core.entities.develop.evaluations import Evaluation
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.tasks import task_with_id

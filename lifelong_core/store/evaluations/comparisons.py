@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import MODELS, PairedSet
-from lifelong_core.entities.evaluations import StoredReport
+from lifelong_core.entities.develop.evaluations import StoredReport
 from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.evaluations.validations import check_metadata, recommendation_version

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.deploy.criterion.expected_criterion import with_expectation
+from lifelong_core.entities.design.recommendations import KeptHead, PublishedHead, Refit
 from lifelong_core.entities.heads import HeadPin, HeadRecord
-from lifelong_core.entities.recommendations import KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.design.recommendations import attach_recommendation, task_after
 from lifelong_core.store.heads.activations import all_pins

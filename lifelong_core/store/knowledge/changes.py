@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
+from lifelong_core.entities.develop.knowledge import FingerprintRecord, KnowledgeRecord
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record

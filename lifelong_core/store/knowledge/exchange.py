@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifelong_core.entities.knowledge import LOCAL, ImportAnswer
+from lifelong_core.entities.develop.knowledge import LOCAL, ImportAnswer
 from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.store.files import write_whole

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from lifelong_core.entities.jobs import Job
-from lifelong_core.entities.knowledge import (
+from lifelong_core.entities.develop.knowledge import (
     LOCAL,
     FingerprintRecord,
     ImportOutcome,
     KnowledgeRecord,
     KnowledgeState,
 )
+from lifelong_core.entities.jobs import Job
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now

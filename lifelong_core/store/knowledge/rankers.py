@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.develop.knowledge import RankerRecord
 from lifelong_core.entities.jobs import Job
-from lifelong_core.entities.knowledge import RankerRecord
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now

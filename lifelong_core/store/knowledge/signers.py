@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.entities.knowledge import LOCAL, PUBLISHED, TrustedSigner
+from lifelong_core.entities.develop.knowledge import LOCAL, PUBLISHED, TrustedSigner
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from lifelong_core.entities.cycles import Cycle
-from lifelong_core.entities.evaluations import Evaluation
+from lifelong_core.entities.develop.evaluations import Evaluation
 from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.registry import Model

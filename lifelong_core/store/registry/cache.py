@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from lifelong_core.deploy.documents import canonical, parse_document
 from lifelong_core.entities.access import Token
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.entity import document_of
 from lifelong_core.entities.heads import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.entities.registry import Model, Registry, Task
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.engine.database import database_origin
 from lifelong_core.store.files import write_whole
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.entities.develop.rollouts import PromotionReason
 from lifelong_core.entities.registry import Model, ModelKind
-from lifelong_core.entities.rollouts import PromotionReason
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.clock import now

@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass
 
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.registry import Model, ServingWorker, Task
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.store import Store
 
 WORKERS_PATIENCE_SECONDS = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from lifelong_core.entities.rollouts import Promotion, PromotionReason, Rollout, RolloutOutcome
+from lifelong_core.entities.develop.rollouts import Promotion, PromotionReason, Rollout, RolloutOutcome
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.schema import tables

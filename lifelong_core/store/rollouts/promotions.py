@@ -2,8 +2,8 @@
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.develop.rollouts import Promotion
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.entities.rollouts import Promotion
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id, put_model_in_force

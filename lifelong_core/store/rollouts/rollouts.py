@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.develop.rollouts import Rollout, Stage
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.statements import Repository

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lifelong_core.entities.cycles import Cycle
+from lifelong_core.entities.develop.rollouts import Rollout, Stage
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.registry import Model, ModelRole, Task
-from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads

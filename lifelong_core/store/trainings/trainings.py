@@ -6,8 +6,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.entities.develop.trainings import StoredTraining
 from lifelong_core.entities.registry import Model
-from lifelong_core.entities.trainings import StoredTraining
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record

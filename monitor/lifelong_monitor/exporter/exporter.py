@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_core.entities.cycles import Outcome
-from lifelong_core.entities.knowledge import KnowledgeState
+from lifelong_core.entities.develop.knowledge import KnowledgeState
 from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.exporter.gauges import GAUGES
 from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody

@@ -9,14 +9,14 @@ from lifelong_core.deploy.head_wording import describe_difference, describe_head
 from lifelong_core.operations.administration.jobs import CancelJob
 from lifelong_core.operations.administration.tokens import EndSessions, NewToken, RevokeToken, Rotation
 from lifelong_core.operations.cycles import ApproveCycle, RejectCycle, ReplayCycle
+from lifelong_core.operations.design.interviews import DiscardInterview
+from lifelong_core.operations.design.recommendations import AttachRecommendation
 from lifelong_core.operations.head_differences import DiffProposal, diff_proposal
 from lifelong_core.operations.heads import NewHead, NewPin, RollBack, Unpin
-from lifelong_core.operations.interviews import DiscardInterview
 from lifelong_core.operations.labelling_plans import WantedPlan
 from lifelong_core.operations.models import PromoteModel
 from lifelong_core.operations.operation import Call, Context
 from lifelong_core.operations.proposals import AcceptProposal, DismissProposal
-from lifelong_core.operations.recommendations import AttachRecommendation
 from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
 
 _NO_UNDO = "This cannot be undone."

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lifelong_core.operations.administration.jobs import ShowJob
-from lifelong_core.operations.evaluations import ListValidations
-from lifelong_core.operations.retrainings import ListTrainings, ShowTraining
+from lifelong_core.operations.develop.evaluations import ListValidations
+from lifelong_core.operations.develop.retrainings import ListTrainings, ShowTraining
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute

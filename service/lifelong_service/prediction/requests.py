@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.entities.access import Token
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.registry import Model
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.runtime.tracing import Parent, present_context
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import LifelongError

@@ -2,8 +2,8 @@
 
 import logging
 
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.registry import Model
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.log.records import RequestKey
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import GraphTimeoutError

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction

@@ -18,20 +18,15 @@ from lifelong_core.entities.entity import document_of
 from lifelong_core.operations import (
     calibration_sets,
     cycles,
-    evaluations,
     feedback,
     head_differences,
     heads,
-    interviews,
-    knowledge,
     labelling_plans,
     models,
     performance,
     populations,
     predictions,
     proposals,
-    recommendations,
-    retrainings,
     tasks,
     trials,
 )
@@ -46,6 +41,8 @@ from lifelong_core.operations.administration import (
     processes,
     tokens,
 )
+from lifelong_core.operations.design import interviews, recommendations
+from lifelong_core.operations.develop import evaluations, knowledge, retrainings
 from lifelong_core.operations.operation import CsvFile, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_service.bodies.parameters import check_parameters

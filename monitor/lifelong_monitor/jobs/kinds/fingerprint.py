@@ -6,7 +6,7 @@ from pydantic import Field
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.disclosure import disclosure
-from lifelong_core.entities.knowledge import LOCAL
+from lifelong_core.entities.develop.knowledge import LOCAL
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConfigurationError, ConflictError
 from lifelong_core.values.names import Name

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from lifelong_core.entities.knowledge import RankerRecord
+from lifelong_core.entities.develop.knowledge import RankerRecord
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 

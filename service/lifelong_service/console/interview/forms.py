@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.interviews import InterviewAnswer, InterviewRecord
-from lifelong_core.operations.interviews import AnswerQuestions, ChooseOptions, changed_by
+from lifelong_core.entities.design.interviews import InterviewAnswer, InterviewRecord
+from lifelong_core.operations.design.interviews import AnswerQuestions, ChooseOptions, changed_by
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_service.console.interview.inputs import RULE, answer_of, filled_costs
 from lifelong_service.console.interview.pages import interview_page, item_page, submit_label

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import TaskAnswer
-from lifelong_core.operations.interviews import DiscardInterview, ListInterviews, StartInterview
-from lifelong_core.operations.recommendations import ListRecommendations
+from lifelong_core.operations.design.interviews import DiscardInterview, ListInterviews, StartInterview
+from lifelong_core.operations.design.recommendations import ListRecommendations
 from lifelong_core.operations.tasks import ListTasks
 from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.console.confirmation import decide

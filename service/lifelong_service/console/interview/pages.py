@@ -20,7 +20,7 @@ from lifelong_service.console.pages import page
 
 if TYPE_CHECKING:
     from lifelong_core.design.recommendation.document import GuideOutcome
-    from lifelong_core.entities.interviews import InterviewRecord
+    from lifelong_core.entities.design.interviews import InterviewRecord
 
 SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
 """Words before arguments, in the order of display."""

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import Task
-from lifelong_core.operations.interviews import finished_recommendation
-from lifelong_core.operations.recommendations import AttachRecommendation
+from lifelong_core.operations.design.interviews import finished_recommendation
+from lifelong_core.operations.design.recommendations import AttachRecommendation
 from lifelong_core.store import Store
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
@@ -27,8 +27,8 @@ from lifelong_service.guard.access import access, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.entities.interviews import InterviewRecord
-    from lifelong_core.entities.recommendations import AttachedRecommendation
+    from lifelong_core.entities.design.interviews import InterviewRecord
+    from lifelong_core.entities.design.recommendations import AttachedRecommendation
 
 UNFINISHED = ("questions", "contradictions")
 """Stages without recommended metrics."""

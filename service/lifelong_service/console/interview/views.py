@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.interview.views import AnswerView
     from lifelong_core.design.method.schema import Question
-    from lifelong_core.entities.interviews import InterviewFields, InterviewRecord, InterviewSummary
+    from lifelong_core.entities.design.interviews import InterviewFields, InterviewRecord, InterviewSummary
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200

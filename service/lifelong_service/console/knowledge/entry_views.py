@@ -11,7 +11,7 @@ from lifelong_service.console.knowledge.neighbours import task_path
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
-    from lifelong_core.entities.knowledge import FingerprintDisclosure, KnowledgeSummary
+    from lifelong_core.entities.develop.knowledge import FingerprintDisclosure, KnowledgeSummary
 
 Facts = tuple[tuple[str, str], ...]
 """Names and values, in the order of display."""

@@ -25,7 +25,7 @@ from lifelong_service.console.pages import as_sentence
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario
     from lifelong_core.develop.ranking.suggestion import Ranking, Suggestion
-    from lifelong_core.operations.knowledge import TaskMapAnswer
+    from lifelong_core.operations.develop.knowledge import TaskMapAnswer
 
 MOST_ROWS = 20
 """Suggestions on a page."""

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
 from lifelong_core.develop.ranking.suggestion import Ranking
-from lifelong_core.operations.knowledge import (
+from lifelong_core.operations.develop.knowledge import (
     ListDisclosures,
     ListKnowledge,
     ListNeighbours,

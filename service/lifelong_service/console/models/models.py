@@ -10,9 +10,9 @@ from starlette.responses import Response
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import ModelAnswer
 from lifelong_core.operations.administration.processes import DEFAULT_HEAD
-from lifelong_core.operations.evaluations import ListReports, ListValidations
+from lifelong_core.operations.develop.evaluations import ListReports, ListValidations
+from lifelong_core.operations.develop.retrainings import ShowTraining
 from lifelong_core.operations.models import ListModels, ShowModel
-from lifelong_core.operations.retrainings import ShowTraining
 from lifelong_core.operations.trials import ListPromotions
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page

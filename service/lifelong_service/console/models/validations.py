@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.operations.evaluations import ListValidations
+from lifelong_core.operations.develop.evaluations import ListValidations
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard.access import access, carry_out

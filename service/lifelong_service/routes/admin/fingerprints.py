@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.operations.knowledge import check_known_task
+from lifelong_core.operations.develop.knowledge import check_known_task
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name

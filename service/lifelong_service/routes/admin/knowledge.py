@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.knowledge import ImportAnswer
+from lifelong_core.entities.develop.knowledge import ImportAnswer
 from lifelong_core.store.knowledge.exchange import export_bundle, import_bundle
 from lifelong_core.values.names import check_name
 from lifelong_service.bodies.parameters import check_parameters

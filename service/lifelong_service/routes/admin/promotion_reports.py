@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.evaluations import PromotionReportDocument
+from lifelong_core.entities.develop.evaluations import PromotionReportDocument
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.develop.trainings import RecipeDocument
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.entities.trainings import RecipeDocument
-from lifelong_core.operations.knowledge import check_known_task
-from lifelong_core.operations.retrainings import (
+from lifelong_core.operations.develop.knowledge import check_known_task
+from lifelong_core.operations.develop.retrainings import (
     ImagePath,
     NewRetraining,
     RetrainingOptions,

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.evaluations import ValidationDocument
+from lifelong_core.entities.develop.evaluations import ValidationDocument
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store import Job, Store
 from lifelong_core.store.evaluations.validations import submit_validation

@@ -17,7 +17,7 @@ from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.entities.knowledge import KnowledgeState
+from lifelong_core.entities.develop.knowledge import KnowledgeState
 from lifelong_core.entities.performance import CLASS_MIXES, ClassMix, MetricAtClassMix
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.values.errors import (

@@ -20,9 +20,9 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.develop.rollouts import Rollout
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model, Registry, Task
-from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Token
 from lifelong_core.entities.cycles import Cycle
+from lifelong_core.entities.design.recommendations import AttachedRecommendation
+from lifelong_core.entities.develop.rollouts import Promotion, Rollout
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.entities.jobs import Job, LogLine
 from lifelong_core.entities.labelling import LabellingPlan
 from lifelong_core.entities.notifications import Notification
 from lifelong_core.entities.proposals import RetrainingProposal
-from lifelong_core.entities.recommendations import AttachedRecommendation
 from lifelong_core.entities.registry import Environment, Model, ServingWorker, Task
-from lifelong_core.entities.rollouts import Promotion, Rollout
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import LabelRevision, Prediction
 from lifelong_core.store.registry.heartbeats import Heartbeat

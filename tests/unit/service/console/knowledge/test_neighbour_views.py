@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
-from lifelong_core.entities.knowledge import MappedTask
-from lifelong_core.operations.knowledge import TaskMapAnswer
+from lifelong_core.entities.develop.knowledge import MappedTask
+from lifelong_core.operations.develop.knowledge import TaskMapAnswer
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.knowledge.neighbour_views import BAR_WIDTH, rows_of
 from lifelong_service.console.knowledge.neighbours import (

@@ -9,7 +9,7 @@ from lifelong_core.develop.knowledge.bundle import write_bundle
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.signing import SigningKey
-from lifelong_core.operations.knowledge import PutKnowledge
+from lifelong_core.operations.develop.knowledge import PutKnowledge
 from lifelong_core.store.knowledge.exchange import create_signing_key
 from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import Service

@@ -7,15 +7,15 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.entity import Entity
-from lifelong_core.entities.recommendations import (
+from lifelong_core.entities.design.recommendations import (
     AttachedAnswer,
     AttachedSummary,
     NewlyAttached,
     Refit,
     RefitAnswer,
 )
-from lifelong_core.operations.interviews import EXAMPLE_ANSWERS, finished_recommendation
+from lifelong_core.entities.entity import Entity
+from lifelong_core.operations.design.interviews import EXAMPLE_ANSWERS, finished_recommendation
 from lifelong_core.operations.operation import LARGEST, Call, Context, ForceReason, operation
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.design.effects import effects_of

@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.develop.evaluations import PromotionReportSummary, ValidationSummary
 from lifelong_core.entities.entity import Entity
-from lifelong_core.entities.evaluations import PromotionReportSummary, ValidationSummary
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.store.evaluations.comparisons import reports_of
 

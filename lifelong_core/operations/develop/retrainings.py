@@ -10,8 +10,8 @@ from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.develop.trainings import RecipeDocument, TrainingAnswer, TrainingSummary
 from lifelong_core.entities.entity import Entity, schema_of
-from lifelong_core.entities.trainings import RecipeDocument, TrainingAnswer, TrainingSummary
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.store import Model, Registry, Store, StoredTraining
 from lifelong_core.store.trainings.asking import (

@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import Field
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.design.interviews import InterviewAnswer, InterviewRecord, InterviewSummary
+from lifelong_core.entities.design.recommendations import RecommendationDocument
 from lifelong_core.entities.entity import Entity
-from lifelong_core.entities.interviews import InterviewAnswer, InterviewRecord, InterviewSummary
-from lifelong_core.entities.recommendations import RecommendationDocument
 from lifelong_core.operations.operation import LARGEST, Answer, Call, Context, operation
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from lifelong_core.values.names import Name

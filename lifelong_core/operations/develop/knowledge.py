@@ -8,8 +8,7 @@ from pydantic import Field
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.entity import Entity, schema_of
-from lifelong_core.entities.knowledge import (
+from lifelong_core.entities.develop.knowledge import (
     FingerprintAnswer,
     FingerprintDisclosure,
     FingerprintRecord,
@@ -20,6 +19,7 @@ from lifelong_core.entities.knowledge import (
     RankerAnswer,
     TrustedSigner,
 )
+from lifelong_core.entities.entity import Entity, schema_of
 from lifelong_core.operations.operation import Call, Context, operation
 from lifelong_core.store import Store
 from lifelong_core.store.knowledge.exchange import read_signing_key

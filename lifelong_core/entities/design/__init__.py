@@ -1,0 +1,1 @@
+"""The design loop: interviews and their recommendations."""

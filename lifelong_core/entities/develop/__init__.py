@@ -1,0 +1,1 @@
+"""The develop loop: knowledge base, trainings, evaluations, and trials of new models."""

@@ -1,0 +1,1 @@
+"""The design loop: interviews, and the recommendations that they lead to."""

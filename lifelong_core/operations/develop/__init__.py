@@ -1,0 +1,1 @@
+"""The develop loop: knowledge base, plans of retrainings, trainings and their evaluations."""
