@@ -89,13 +89,15 @@ class AuditProof(Entity):
     """The entries of the audit log about the population, and whether the log is as it was written."""
 
     entries: list[AuditEntry]
-    """of the period, oldest first"""
+    """of the period, oldest first; at most the newest 10,000"""
+    has_more: bool
+    """whether older entries of the period are left out"""
     newest: int
     """number of the newest entry of the whole log before the end of the period; 0: there is none"""
     digest: str
     """its digest, which covers all entries before it"""
-    verified_from: int
-    """number of the first entry whose digest was computed again"""
+    verified_from: int | None
+    """number of the first entry whose digest was computed again; null: a service reads only newer entries"""
     faults: list[str]
     """breaks of the chain, as sentences; empty: none"""
 

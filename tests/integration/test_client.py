@@ -89,7 +89,7 @@ def test_commands_work_on_a_remote_service_and_never_on_the_store_of_this_host_i
     assert json.loads(run("cycles", "list", "--json").stdout) == []
     unknown = run("heads", "approve", "01a2")
     assert (unknown.returncode, "there is no cycle 01a2" in unknown.stderr) == (1, True)
-    refused = run("tokens", "sessions")
+    refused = run("audit", "verify")
     assert refused.returncode == 1
     assert "LIFELONG_URL" in refused.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """The change-control dossier and the periodic report of a population, from the log."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
@@ -37,6 +38,7 @@ from lifelong_core.store.access.audit_chain import Anchor
 from lifelong_core.store.cycles.cycles import MONITOR
 from lifelong_core.store.cycles.periods import Period
 from lifelong_core.store.engine.clock import midnight
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.store.performance.realised import realised_figures
 from lifelong_core.values.errors import InvalidInputError
 
@@ -51,6 +53,7 @@ MOST_ENTRIES = 10_000
 CONFIDENCE = 0.95
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Beginning of a dossier about everything."""
+LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 
 Since: TypeAlias = Annotated[AwareDatetime, Field(description="Beginning of the period.")]
 Until: TypeAlias = Annotated[
@@ -109,7 +112,7 @@ def show_dossier(context: Context, call: ShowDossier) -> Dossier:
             )
             for used in periods.policies(period)
         ],
-        declined=[_declined(cycle) for cycle in declined],
+        declined=[_declined(cycle, period.until) for cycle in declined],
         more_declined=more,
     )
 
@@ -157,7 +160,7 @@ def show_report(context: Context, call: ShowReport) -> PeriodReport:
             for one in store.performance.daily_estimates(model.id, period.environment, since=period.since)
             if one.due_at < period.until
         ],
-        realised=_realised(store, model, period, len(common["class_names"])),
+        realised=_realised(context, model, period, common["task"], common["class_names"]),
     )
 
 
@@ -185,6 +188,9 @@ def _month(text: str) -> tuple[datetime, datetime]:
 def _period(
     store: Store, call: ShowDossier | ShowReport, since: datetime, until: datetime
 ) -> tuple[Model, Period]:
+    for field, moment in (("since", since), ("until", until)):
+        if not EARLIEST <= moment <= LATEST:
+            raise InvalidInputError("expected a time in the years 2000 to 2099.", field=field)
     if until <= since:
         raise InvalidInputError("expected a time after `since`.", field="until")
     model, environment = store.models.get(call.model), store.environments.get(call.environment)
@@ -209,12 +215,12 @@ def _common(context: Context, model: Model, period: Period) -> dict[str, Any]:
 
 
 def _changes(store: Store, model: Model, period: Period, class_names: Sequence[str]) -> list[HeadChange]:
-    """The changes of the head of the population: its own, and before the first of them those of the default head."""
-    own = store.heads.activations(model.reference, environment=period.environment)
-    default = store.heads.activations(model.reference)
-    first = own[0].activated_at if own else None
-    history = [one for one in default if first is None or one.activated_at < first] + own
-    heads = {head.version: head for head in store.heads.list(model.reference)}
+    """The changes of the head that served the population."""
+    history = _served(
+        store.heads.activations(model.reference),
+        store.heads.activations(model.reference, environment=period.environment),
+    )
+    heads = _heads(store, model, history, period)
     versions = [one.head_version for one in history if one.reason == "swap"]
     cycles = store.population_periods.publishing(model.id, period.environment, versions)
     affected = store.swaps.figures([cycle.id for cycle in cycles.values()])
@@ -237,6 +243,38 @@ def _changes(store: Store, model: Model, period: Period, class_names: Sequence[s
                 affected=None if figures is None else affected_figures(figures),
             )
         )
+    return changes
+
+
+def _heads(
+    store: Store, model: Model, history: Sequence[Activation], period: Period
+) -> dict[int, HeadRecord]:
+    """The undamaged heads of the changes in the period, and those before them, by version."""
+    found: dict[int, HeadRecord] = {}
+    for before, one in zip([None, *history], history, strict=False):
+        if not period.since <= one.activated_at < period.until:
+            continue
+        for version in {one.head_version} | ({before.head_version} if before else set()):
+            with suppress(DamagedHeadError):
+                found.setdefault(version, store.heads.get(model.reference, version))
+    return found
+
+
+def _served(default: Sequence[Activation], own: Sequence[Activation]) -> list[Activation]:
+    """The activations that changed what an environment used, in order of time.
+
+    Args:
+        default: of the model's default head, which serves while the environment has none of its own.
+        own: of the environment; one that `uses_default_head` returned it to the default head.
+    """
+    changes: list[Activation] = []
+    follows_default = True
+    for one in sorted((*default, *own), key=lambda one: (one.activated_at, one.sequence)):
+        if one.environment is not None:
+            follows_default = one.uses_default_head
+        elif not follows_default:
+            continue
+        changes.append(one)
     return changes
 
 
@@ -308,14 +346,15 @@ def _verification(report: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _declined(cycle: Cycle) -> DeclinedChange:
+def _declined(cycle: Cycle, until: datetime) -> DeclinedChange:
+    """What became of a cycle up to the end of the period."""
+    rejection = cycle.rejection if cycle.rejection and cycle.rejection.rejected_at < until else None
     if cycle.outcome == "refuse":
         kind = "refused"
-    elif cycle.rejection is not None:
+    elif rejection is not None:
         kind = "rejected"
     else:
         kind = "shadow" if cycle.proposal is None else "proposed"
-    rejection = cycle.rejection
     return DeclinedChange(
         at=cycle.finished_at,
         cycle=cycle.id,
@@ -329,28 +368,34 @@ def _audit(store: Store, model: Model, period: Period, *, newest_only: int | Non
     """The entries about the population and its model, and the state of the whole log before the end of the period."""
     newest = store.audit.list(1, until=period.until)
     anchor = Anchor(newest[0].id, newest[0].digest) if newest else Anchor(0, "0" * 64)
-    listed = store.audit.list(
-        MOST_ENTRIES, subject=model.reference, since=period.since, until=period.until, kind="changes"
-    )
     subjects = {model.reference, f"{model.reference}/{period.environment}"}
+    listed = store.audit.list(
+        MOST_ENTRIES + 1, subjects=subjects, since=period.since, until=period.until, kind="changes"
+    )
+    now = store.audit.newest()
     verified = store.audit.verify(newest_only=newest_only)
-    first = 1 if newest_only is None else max(1, verified.entries and anchor.sequence - newest_only + 1)
+    first = 1 if newest_only is None or now is None else max(1, now.sequence - newest_only + 1)
     return AuditProof(
-        entries=[entry for entry in reversed(listed) if entry.subject in subjects],
+        entries=listed[MOST_ENTRIES - 1 :: -1],
+        has_more=len(listed) > MOST_ENTRIES,
         newest=anchor.sequence,
         digest=anchor.digest,
-        verified_from=min(first, anchor.sequence),
+        verified_from=first if first <= anchor.sequence else None,
         faults=[fault.text for fault in verified.faults if fault.first <= anchor.sequence],
     )
 
 
-def _realised(store: Store, model: Model, period: Period, classes: int) -> list[RealisedHead]:
+def _realised(
+    context: Context, model: Model, period: Period, task: str, class_names: Sequence[str]
+) -> list[RealisedHead]:
     """Figures of the labelled predictions by head version; heads that cannot be read are left out."""
+    store = context.store
+    rates = list(context.settings.label_error_rates(task, class_names).values())
     labelled = store.labels.newest_labelled(
         model.id,
         period.environment,
         limit=MOST_LABELS,
-        classes=classes,
+        classes=len(class_names),
         since=period.since,
         until=period.until,
     )
@@ -360,7 +405,9 @@ def _realised(store: Store, model: Model, period: Period, classes: int) -> list[
         rows = np.flatnonzero(labelled.head_versions == version)
         if version not in costs:
             continue
-        figures = realised_figures(labelled, rows, costs[version], error_rates=None, confidence=CONFIDENCE)
+        figures = realised_figures(
+            labelled, rows, costs[version], error_rates=rates if any(rates) else None, confidence=CONFIDENCE
+        )
         if figures is not None:
             found.append(
                 RealisedHead(head_version=version, samples=figures.samples, metrics=dict(figures.metrics))

@@ -5,7 +5,7 @@ leave a gap at each rollback. So the number and digest of the newest entry are r
 commit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,6 +130,7 @@ class AuditLog(Repository):
         *,
         action: str | None = None,
         subject: str | None = None,
+        subjects: Collection[str] | None = None,
         actor: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -142,6 +143,7 @@ class AuditLog(Repository):
             before: id of the last entry of the previous page; None: from the newest.
             action: only this one, as `heads.rollback`, or all of one object, as `heads`; None: all.
             subject: only entries whose subject contains this; None: all.
+            subjects: only entries with one of these subjects; None: all.
             actor: only entries of this name; None: all.
             since: only entries from this time on; None: all.
             until: only entries before this time; None: all.
@@ -156,6 +158,8 @@ class AuditLog(Repository):
             query = query.where((entries.action == action) | of_kind)
         if subject is not None:
             query = query.where(entries.subject.contains(subject, autoescape=True))
+        if subjects is not None:
+            query = query.where(entries.subject.in_(subjects))
         if actor is not None:
             query = query.where(entries.actor == actor)
         if since is not None:

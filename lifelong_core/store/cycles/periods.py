@@ -17,7 +17,7 @@ from lifelong_core.store.engine.statements import Repository, batched
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.schema import tables
 
-_cycles, _log = tables.cycles, tables.predictions
+_cycles, _log, _swaps = tables.cycles, tables.predictions, tables.swaps
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Period:
 
 @dataclass(frozen=True)
 class UsedPolicy:
-    """A policy as it stands in reports, and the cycles of a period that followed it."""
+    """A policy as it stands in reports, and the cycles in a row that followed it."""
 
     document: Mapping[str, Any]
     first: datetime
@@ -57,12 +57,10 @@ class PopulationPeriods(Repository):
     """Reads periods of populations, by times: equal logs give equal results."""
 
     def effects(self, period: Period) -> dict[str, int]:
-        """Number of cycles by effect, as `Cycle.effect` names it."""
-        has_proposal = _cycles.c.proposal.is_not(None)
-        is_published = _cycles.c.published_version.is_not(None)
+        """Number of cycles by effect at the end of the period, as `Cycle.effect` names it."""
         effect = sa.case(
-            ((_cycles.c.outcome != "swap") | is_published, _cycles.c.outcome),
-            (has_proposal, "proposes a swap"),
+            ((_cycles.c.outcome != "swap") | _published_before(period.until), _cycles.c.outcome),
+            (_cycles.c.proposal.is_not(None), "proposes a swap"),
             else_="would swap",
         ).label("effect")
         effects = sa.select(effect).where(*period.cycles()).subquery()
@@ -70,28 +68,41 @@ class PopulationPeriods(Repository):
         return dict(sorted((row.effect, row.number) for row in self._rows(query)))
 
     def policies(self, period: Period) -> list[UsedPolicy]:
-        """The policies of the cycles, by their first use."""
+        """The policies of the cycles in order of time: one for each run of cycles with equal policies."""
         text = _cycles.c.report["policy"].as_string()
-        used = (
-            sa.select(text.label("policy"), _cycles.c.finished_at)
-            .where(*period.cycles(), text.is_not(None))
-            .subquery()
+        used = sa.select(_cycles.c.id, _cycles.c.finished_at, text.label("policy")).where(
+            *period.cycles(), text.is_not(None)
         )
-        ended = used.c.finished_at
-        first, last = sa.func.min(ended).label("first"), sa.func.max(ended).label("last")
-        query = sa.select(used.c.policy, first, last, sa.func.count().label("cycles"))
-        rows = self._rows(query.group_by(used.c.policy).order_by(first, last, used.c.policy))
-        return [UsedPolicy(json.loads(row.policy), row.first, row.last, row.cycles) for row in rows]
+        cycles = used.subquery()
+        order = {"order_by": (cycles.c.finished_at, cycles.c.id)}
+        before = sa.func.lag(cycles.c.policy).over(**order)
+        numbered = sa.select(
+            cycles.c.policy,
+            cycles.c.finished_at,
+            sa.func.row_number().over(**order).label("number"),
+            before.label("before"),
+            sa.func.lag(cycles.c.finished_at).over(**order).label("ended_before"),
+        ).subquery()
+        begins = numbered.c.before.is_(None) | (numbered.c.before != numbered.c.policy)
+        runs = self._rows(sa.select(numbered).where(begins).order_by(numbered.c.number))
+        count, last = self._rows(sa.select(sa.func.count(), sa.func.max(cycles.c.finished_at)))[0]
+        ends = [(run.number, run.ended_before) for run in runs[1:]] + [(count + 1, last)]
+        return [
+            UsedPolicy(json.loads(run.policy), run.finished_at, end, number - run.number)
+            for run, (number, end) in zip(runs, ends, strict=True)
+        ]
 
     def declined(self, period: Period, *, limit: int) -> tuple[list[Cycle], int]:
-        """The newest cycles that refused or whose head was not published, oldest first, and the number of others."""
+        """The newest cycles that refused or had not published by the end of the period; the number of others.
+
+        They are in order of time.
+        """
         is_declined = (_cycles.c.outcome == "refuse") | (
-            (_cycles.c.outcome == "swap") & _cycles.c.published_version.is_(None)
+            (_cycles.c.outcome == "swap") & ~_published_before(period.until)
         )
         query = sa.select(_cycles.c.id).where(*period.cycles(), is_declined)
-        ids = [
-            row.id for row in self._rows(query.order_by(_cycles.c.finished_at.desc(), _cycles.c.id.desc()))
-        ]
+        newest_first = query.order_by(_cycles.c.finished_at.desc(), _cycles.c.id.desc())
+        ids = [row.id for row in self._rows(newest_first)]
         return self._read(ids[:limit]), max(0, len(ids) - limit)
 
     def publishing(self, model_id: int, environment: str, versions: Collection[int]) -> dict[int, Cycle]:
@@ -141,3 +152,9 @@ class PopulationPeriods(Repository):
                 rows = connection.execute(sa.select(_cycles).where(_cycles.c.id.in_(some))).mappings()
                 found += [cycle_of(row) for row in rows]
         return sorted(found, key=lambda cycle: (cycle.finished_at, cycle.id))
+
+
+def _published_before(moment: datetime) -> sa.ColumnElement[bool]:
+    """Whether the head of a cycle came into force before a time; that of a proposal does so by its approval."""
+    is_early = sa.exists().where(_swaps.c.cycle_id == _cycles.c.id, _swaps.c.activated_at < moment)
+    return _cycles.c.published_version.is_not(None) & (_cycles.c.proposal.is_(None) | is_early)

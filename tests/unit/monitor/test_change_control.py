@@ -1,6 +1,7 @@
 """The documents about a population after a swap by a monitor: complete, equal for equal logs, on both databases."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
@@ -19,13 +20,14 @@ from lifelong_core.operations.administration.change_control import (
     policy_rules,
 )
 from lifelong_core.operations.operation import Context
-from lifelong_core.store import Model, NewLabel, Store
+from lifelong_core.store import Model, NewLabel, Store, register_calibration
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.population import MINUTE, SHIFTED, draw, on_both_databases, predict
+from tests.unit.store.samples import cycle
 
 DRAWN = draw(SHIFTED, 600, seed=3)
 
@@ -153,6 +155,70 @@ def test_the_report_counts_decisions_and_judges_labels(
     assert "Prevalence of malignant" in html
     assert shown_report(store, settings, "2020-01").served == []
     assert "No prediction." in report_html(shown_report(store, settings, "2020-01"))
+
+
+@on_both_databases
+def test_what_people_decide_later_does_not_change_a_past_period(
+    store: Store, settings: Settings, model: Model, exporter: Exporter
+) -> None:
+    asking = settings.model_copy(update={"policy": settings.policy.model_copy(update={"mode": "propose"})})
+    now = datetime.now(UTC)
+    for environment in ("clinic", "other"):
+        predict(store, model, environment, DRAWN)
+    Ticker(store, asking, exporter).tick(now, due_before(now, MINUTE))
+    until = datetime.now(UTC)
+    calls = [
+        ShowDossier(model="lesions", environment=environment, since=EARLIEST, until=until)
+        for environment in ("clinic", "other")
+    ]
+    before = [dossier_html(change_control.show_dossier(context(store, settings), call)) for call in calls]
+    assert all("1 proposed a swap" in page for page in before)
+    first, second = sorted(store.cycles.list(), key=lambda cycle: cycle.environment)
+    store.cycles.approve(first.id, actor="ann")
+    store.cycles.reject(second.id, reason="a bad batch", actor="bob")
+    after = [dossier_html(change_control.show_dossier(context(store, settings), call)) for call in calls]
+    assert after == before
+
+
+@on_both_databases
+def test_each_run_of_cycles_with_one_policy_is_a_period_of_its_own(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    for hour, gain in enumerate([0.1, 0.1, 0.2, 0.1]):
+        at = start + timedelta(hours=hour)
+        one = cycle(model, due_at=at)
+        report = {"policy": {"minimum_gain": gain}}
+        recorded = replace(one, environment="clinic", report=report, log_position=hour)
+        store.cycles.finish(recorded, candidate=None, expected_sequence=None)
+    store.environments.ensure("clinic", limit=9)
+    used = shown_dossier(store, settings).policies
+    assert [(one.cycles, one.rules[0].value) for one in used] == [(2, "0.1"), (1, "0.2"), (1, "0.1")]
+    assert [(one.since.hour, one.until.hour) for one in used] == [(0, 1), (2, 2), (3, 3)]
+
+
+def test_a_default_head_counts_where_the_environment_returned_to_it(
+    store: Store, settings: Settings, swapped: Model
+) -> None:
+    assert shown_dossier(store, settings).changes[-1].is_default_head
+    register_calibration(store, swapped.reference, draw(SHIFTED, 600, seed=9), actor="eve")
+    last = shown_dossier(store, settings).changes[-1]
+    assert (last.by, last.is_default_head, last.reason) == ("eve", True, "publish")
+
+
+def test_a_service_claims_no_more_than_it_verified(
+    store: Store, settings: Settings, swapped: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until = datetime.now(UTC)
+    monkeypatch.setattr(change_control, "MOST_ENTRIES", 2)
+    call = ShowDossier(model="lesions", environment="clinic", since=EARLIEST, until=until)
+    proof = change_control.show_dossier(context(store, settings, may_take_long=False), call).audit
+    assert (proof.verified_from, proof.has_more, len(proof.entries)) == (proof.newest - 1, True, 2)
+    for number in range(2):
+        store.tasks.add(f"later-{number}", ("a", "b"), [[0, 1], [1, 0]], actor="tests")
+    dossier = change_control.show_dossier(context(store, settings, may_take_long=False), call)
+    assert dossier.audit.verified_from is None
+    assert "Not verified" in dossier_html(dossier)
 
 
 def test_a_request_counts_no_more_than_it_may(
