@@ -254,9 +254,9 @@ def _heads(
     for before, one in zip([None, *history], history, strict=False):
         if not period.since <= one.activated_at < period.until:
             continue
-        for version in {one.head_version} | ({before.head_version} if before else set()):
+        for change in filter(None, (before, one)):
             with suppress(DamagedHeadError):
-                found.setdefault(version, store.heads.get(model.reference, version))
+                found[change.head_version] = store.heads.get(model.reference, change.head_version)
     return found
 
 

@@ -74,22 +74,23 @@ class PopulationPeriods(Repository):
             *period.cycles(), text.is_not(None)
         )
         cycles = used.subquery()
-        order = {"order_by": (cycles.c.finished_at, cycles.c.id)}
-        before = sa.func.lag(cycles.c.policy).over(**order)
+        ended = cycles.c.finished_at
+        order = (ended, cycles.c.id)
+        before = sa.func.lag(cycles.c.policy).over(order_by=order)
         numbered = sa.select(
             cycles.c.policy,
-            cycles.c.finished_at,
-            sa.func.row_number().over(**order).label("number"),
+            ended,
+            sa.func.row_number().over(order_by=order).label("number"),
             before.label("before"),
-            sa.func.lag(cycles.c.finished_at).over(**order).label("ended_before"),
+            sa.func.lag(ended, type_=ended.type).over(order_by=order).label("ended_before"),
         ).subquery()
         begins = numbered.c.before.is_(None) | (numbered.c.before != numbered.c.policy)
         runs = self._rows(sa.select(numbered).where(begins).order_by(numbered.c.number))
-        count, last = self._rows(sa.select(sa.func.count(), sa.func.max(cycles.c.finished_at)))[0]
-        ends = [(run.number, run.ended_before) for run in runs[1:]] + [(count + 1, last)]
+        count, last = self._rows(sa.select(sa.func.count(), sa.func.max(ended)))[0]
+        ends = [*((run.number, run.ended_before) for run in runs[1:]), (count + 1, last)]
         return [
             UsedPolicy(json.loads(run.policy), run.finished_at, end, number - run.number)
-            for run, (number, end) in zip(runs, ends, strict=True)
+            for run, (number, end) in zip(runs, ends, strict=False)
         ]
 
     def declined(self, period: Period, *, limit: int) -> tuple[list[Cycle], int]:
