@@ -80,6 +80,7 @@ class Cycles(Repository):
             )
         _check_report(cycle)
         publishes = candidate is not None and mode == "auto"
+        actor = requested_by or MONITOR
         with self._database.write() as connection:
             if publishes:
                 # Before any read: this serialises all changes of heads.
@@ -94,13 +95,12 @@ class Cycles(Repository):
                     activations.expect_sequence(connection, model, cycle.environment, expected_sequence)
                 _refuse_other_head(connection, model, cycle)
                 refuse_pinned(connection, model, cycle.environment)
-                actor = requested_by or MONITOR
                 recorded = _published(connection, model, recorded, candidate, actor=actor)
             before = cycle_before(connection, recorded)
             connection.execute(sa.insert(_cycles), cycle_row(recorded))
             if publishes:
                 add_swap(connection, recorded)
-            note_cycle(connection, model, recorded, before)
+            note_cycle(connection, model, recorded, before, actor=actor)
             if requested_by is not None:
                 details = {"cycle": str(cycle.id), "outcome": recorded.effect}
                 subject = subject_of(model, cycle.environment)

@@ -21,9 +21,14 @@ _cycles = tables.cycles
 
 
 def cycle_before(connection: sa.Connection, cycle: Cycle) -> Row | None:
-    """The newest recorded cycle of the population: outcome, whether it proposed, and whether that was rejected."""
+    """The newest recorded cycle of the population: its outcome, and whether it left a proposal unanswered."""
+    unanswered = sa.and_(
+        _cycles.c.proposal.is_not(None),
+        _cycles.c.published_version.is_(None),
+        _cycles.c.rejected_at.is_(None),
+    )
     query = (
-        sa.select(_cycles.c.outcome, _cycles.c.proposal.is_not(None).label("proposed"), _cycles.c.rejected_at)
+        sa.select(_cycles.c.outcome, unanswered.label("proposes"))
         .where(_cycles.c.model_id == cycle.model_id, _cycles.c.environment == cycle.environment)
         .order_by(_cycles.c.log_position.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
         .limit(1)
@@ -31,15 +36,17 @@ def cycle_before(connection: sa.Connection, cycle: Cycle) -> Row | None:
     return connection.execute(query).one_or_none()
 
 
-def note_cycle(connection: sa.Connection, model: Model, cycle: Cycle, before: Row | None) -> None:
+def note_cycle(
+    connection: sa.Connection, model: Model, cycle: Cycle, before: Row | None, *, actor: str
+) -> None:
     """Add the notifications of a recorded cycle: a swap, the first of several refusals or proposals, a missed target.
 
-    `before` is the cycle before it, by `cycle_before`.
+    `before` is the cycle before it, by `cycle_before`; `actor` publishes the head of a swap.
     """
     if cycle.published_version is not None:
-        note_swap(connection, model, cycle, actor="monitor")
+        note_swap(connection, model, cycle, actor=actor)
     elif cycle.proposal is not None:
-        if before is None or not before.proposed or before.rejected_at is not None:
+        if before is None or not before.proposes:
             _note(connection, "head_proposal", model, cycle)
     elif cycle.outcome == "refuse" and (before is None or before.outcome != "refuse"):
         _note(connection, "refuse", model, cycle)

@@ -52,14 +52,24 @@ def newest(store: Store) -> Notification:
 
 
 def finish(
-    store: Store, model: Model, hour: int, outcome: str, *, mode: Any = "auto", **report: Any
+    store: Store,
+    model: Model,
+    hour: int,
+    outcome: str,
+    *,
+    mode: Any = "auto",
+    requested_by: str | None = None,
+    serving: int = 1,
+    **report: Any,
 ) -> Cycle:
     """Record a cycle of this hour."""
-    judged = cycle(model, due_at=START + timedelta(hours=hour), outcome=outcome)
+    judged = cycle(model, due_at=START + timedelta(hours=hour), outcome=outcome, head_version=serving)
     reasons = {"reasons": [{"code": "shift", "text": "The prevalence has shifted."}]}
     judged = replace(judged, log_position=hour, report={**judged.report, **reasons, **report})
     candidate = head(0.1 * hour) if outcome == "swap" else None
-    return store.cycles.finish(judged, candidate=candidate, expected_sequence=None, mode=mode)
+    return store.cycles.finish(
+        judged, candidate=candidate, expected_sequence=None, mode=mode, requested_by=requested_by
+    )
 
 
 def test_a_swap_is_a_notification_and_a_swap_that_fails_is_none(
@@ -81,6 +91,14 @@ def test_a_swap_is_a_notification_and_a_swap_that_fails_is_none(
     with pytest.raises(ConflictError):  # the judged head is not in force any more
         finish(store, model, 2, "swap")
     assert kinds(store) == ["swap"]
+
+
+@sqlite_only
+def test_a_swap_of_a_requested_cycle_names_the_person(
+    store: Store, serving: tuple[Model, HeadRecord]
+) -> None:
+    finish(store, serving[0], 1, "swap", requested_by="ann")
+    assert newest(store).details["actor"] == "ann"
 
 
 @sqlite_only
@@ -106,6 +124,8 @@ def test_the_first_of_several_proposals_is_one_and_its_approval_is_a_swap(
     store.cycles.approve(third.id, actor="ann")
     assert kinds(store) == ["head_proposal", "head_proposal", "swap"]
     assert newest(store).details["actor"] == "ann"
+    finish(store, model, 4, "swap", mode="propose", serving=2)
+    assert kinds(store)[-1] == "head_proposal"
 
 
 @sqlite_only
