@@ -44,9 +44,11 @@ class Notifications(Repository):
                 connection, sa.select(_notifications).order_by(_notifications.c.id.desc()).limit(limit)
             )
 
-    def due(self, *, limit: int) -> "list[Notification]":
-        """Notifications with an attempt that is due, oldest first."""
+    def due(self, *, limit: int, after: UUID | None = None) -> "list[Notification]":
+        """Notifications with an attempt that is due, oldest first; with `after`, those after this id."""
         is_due = sa.select(_notifications).where(_notifications.c.due_at <= now())
+        if after is not None:
+            is_due = is_due.where(_notifications.c.id > after)
         with self._database.read() as connection:
             return _read(connection, is_due.order_by(_notifications.c.id).limit(limit))
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter
 from lifelong_core.configuration.notification_fields import NotificationSettings
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.notifications import Delivery, Notification
-from lifelong_core.runtime.background import RepeatingThread
+from lifelong_core.runtime.background import BackgroundThread, RepeatingThread
 from lifelong_core.runtime.tracing import span
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease, this_process
@@ -25,11 +25,12 @@ log = logging.getLogger(__name__)
 
 LEASE: Final = "notifications"
 LEAST_LEASE_SECONDS = 30.0
-"""Longer than an attempt."""
+ATTEMPT_SECONDS = 20.0
+"""An attempt that takes longer has failed; shorter than the lease, which must last until it is recorded."""
 POLL_SECONDS = 1.0
 """Time between two looks for notifications that are due."""
-AT_ONCE = 100
-"""Notifications that one look delivers."""
+PAGE = 100
+"""Notifications that are read at once."""
 MOST_ATTEMPTS = 12
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
 """Pauses between attempts double: 12 attempts take some three hours."""
@@ -74,8 +75,11 @@ class NotificationThread:
                 return
             try:
                 failing = set[str]()
-                for notification in self._outbox.due(limit=AT_ONCE):
-                    self._deliver(notification, lease, failing)
+                page = self._outbox.due(limit=PAGE)
+                while page and not self._thread.stopping.is_set():
+                    for notification in page:
+                        self._deliver(notification, lease, failing)
+                    page = self._outbox.due(limit=PAGE, after=page[-1].id)
             finally:
                 self._leases.release(lease)
         except LifelongError as error:
@@ -114,7 +118,16 @@ class NotificationThread:
         return [Delivery(channel=name, due_at=created_at) for name in names]
 
     def _send(self, notification: Notification, channel: str) -> str | None:
-        """Make one attempt; return why it failed, or None."""
+        """Make one attempt; return why it failed, or None. One that hangs, as at a name server, is left behind."""
+        problems = list[str | None]()
+        attempt = BackgroundThread(
+            "notification", lambda: problems.append(self._attempt(notification, channel))
+        )
+        attempt.start()
+        attempt.join(ATTEMPT_SECONDS)
+        return problems[0] if problems else f"it did not end within {ATTEMPT_SECONDS:g} s."
+
+    def _attempt(self, notification: Notification, channel: str) -> str | None:
         if channel not in self._senders:
             return "this channel is not in the settings any more."
         try:

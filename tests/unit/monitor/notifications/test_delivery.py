@@ -114,6 +114,34 @@ def test_a_channel_that_fails_costs_one_attempt_in_a_look(
     assert (down.failures, len(well.sent)) == (8, 2)
 
 
+def test_a_backlog_of_a_failing_channel_holds_up_no_newer_notification(
+    store: Store, settings: Settings, channels: NotificationSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "PAGE", 2)
+    down, well = Failing(9), Failing(0)
+    for actor in ("ann", "bob", "cem", "dora", "eve"):
+        store.notifications.add_test(actor=actor)
+    thread_of(store, settings, channels, all=down, tests=well).deliver()
+    assert [message.subject for message in well.sent] == ["ann", "bob", "cem", "dora", "eve"]
+    assert down.failures == 8
+
+
+def test_an_attempt_that_hangs_is_counted_as_failed_and_left(
+    store: Store, settings: Settings, channels: NotificationSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPT_SECONDS", 0.5)
+    answered = threading.Event()
+
+    def hangs(_: Message) -> None:
+        answered.wait(20)
+
+    store.notifications.add_test(actor="ann")
+    thread_of(store, settings, channels, all=hangs, tests=Failing(0)).deliver()  # type: ignore[arg-type]
+    answered.set()
+    assert state_of(store) == [("webhooks.all", "waiting", 1), ("webhooks.tests", "sent", 1)]
+    assert "did not end within" in str(store.notifications.list()[0].deliveries[0].problem)
+
+
 def test_a_channel_that_fails_for_ever_is_given_up_and_said(
     store: Store, settings: Settings, channels: NotificationSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
