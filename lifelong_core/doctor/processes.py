@@ -84,7 +84,7 @@ def check_jobs(installation: Installation) -> Iterator[Finding]:
 
 
 def check_notifications(installation: Installation) -> Iterator[Finding]:
-    """Notifications are delivered, and none was given up lately."""
+    """Notifications are delivered, and no attempt of the last day failed without a later success."""
     newest = installation.store.notifications.list(limit=1000)
     overdue = [one for one in newest if one.due_at and installation.now - one.due_at > _WAITS_TOO_LONG]
     if overdue and installation.settings.notifications.channels:
@@ -92,19 +92,20 @@ def check_notifications(installation: Installation) -> Iterator[Finding]:
             f"{_count(len(overdue), 'notification')} not delivered.",
             "Does a monitor run with the channels of these settings? It reads them when it starts.",
         )
-    given_up = [
+    failed = [
         delivery
         for one in newest
         for delivery in one.deliveries
-        if delivery.state == "given_up" and installation.now - one.created_at < _LATELY
+        if delivery.problem is not None and installation.now - one.created_at < _LATELY
     ]
-    for channel in sorted({delivery.channel for delivery in given_up}):
-        problem = next(delivery.problem for delivery in given_up if delivery.channel == channel)
+    for channel in sorted({delivery.channel for delivery in failed}):
+        problem = next(delivery.problem for delivery in failed if delivery.channel == channel)
         yield warning(
             f"{channel} did not get notifications of the last day: {problem}",
-            "Mend the channel, then try it: `lifelong notifications test`.",
+            "Mend the channel, and start the monitors again if its files changed; then try it: `lifelong notifications"
+            " test`.",
         )
-    yield ok("none waits, and none of the last day was given up.")
+    yield ok("none waits long, and none of the last day has failed.")
 
 
 def _patience(settings: Settings, kind: str, *, is_busy: bool) -> timedelta:

@@ -37,11 +37,7 @@ _TICK = "tick"
 
 
 class Daemon:
-    """Runs ticks until a signal or `stop`.
-
-    Raises:
-        ConfigurationError: a channel of notifications cannot be used.
-    """
+    """Runs ticks until a signal or `stop`."""
 
     def __init__(self, settings: Settings, exporter: Exporter) -> None:
         self._settings = settings
@@ -55,7 +51,7 @@ class Daemon:
         self._ticker: Ticker | None = None
         self._jobs: JobRunner | None = None
         self._heartbeat: HeartbeatThread | None = None
-        self._senders = senders_of(settings.notifications)
+        self._senders = senders_of(exporter.registry, settings.notifications)
         self._attempts = attempt_counter(exporter.registry, settings.notifications)
         self._notifications: NotificationThread | None = None
         self._store: Store | None = None

@@ -4,14 +4,19 @@ A monitor without channels leaves them to others.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from lifelong_core.configuration.notification_fields import NotificationSettings
+from lifelong_core.configuration.notification_fields import (
+    MessageChannel,
+    NotificationSettings,
+    WebhookChannel,
+)
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.notifications import Delivery, Notification
 from lifelong_core.runtime.background import BackgroundThread, RepeatingThread
@@ -152,23 +157,42 @@ def attempted(delivery: Delivery, problem: str | None, at: datetime) -> Delivery
     return replace(after, due_at=at + min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE))
 
 
-def senders_of(settings: NotificationSettings) -> Mapping[str, Send]:
-    """The functions that send, by the names of the channels.
+def senders_of(registry: CollectorRegistry, settings: NotificationSettings) -> Mapping[str, Send]:
+    """The functions that send, by the names of the channels; a metric tells which channels are usable.
 
-    Raises:
-        ConfigurationError: a secret cannot be read, or a library is missing.
+    A channel whose secret cannot be read, or whose library is missing, fails at every attempt, and holds up no cycle.
     """
+    usable = Gauge(
+        "lifelong_notification_channel_usable",
+        "Whether this monitor can use the channel (1) or could not when it started (0): its log says why.",
+        ("channel",),
+        registry=registry,
+    )
+    senders = dict[str, Send]()
+    for name, channel in settings.channels.items():
+        usable.labels(name).set(1)
+        try:
+            senders[name] = _sender(name.partition(".")[2], channel, settings.networks)
+        except Exception as error:  # whatever is wrong with a channel, the others and the cycles go on
+            log.exception("the channel %s is off until this monitor starts again", name)
+            usable.labels(name).set(0)
+            senders[name] = partial(_refuse, str(error))
+    return senders
+
+
+def _sender(name: str, channel: WebhookChannel | MessageChannel, networks: Sequence[str]) -> Send:
     # Monitors without channels need none of these libraries.
-    senders: dict[str, Send] = {}
-    for name, webhook in settings.webhooks.items():
+    if isinstance(channel, WebhookChannel):
         from lifelong_monitor.notifications.webhook import Webhook
 
-        senders[f"webhooks.{name}"] = Webhook(name, webhook, settings.networks).send
-    for name, channel in settings.messages.items():
-        from lifelong_monitor.notifications.services import Service
+        return Webhook(name, channel, networks).send
+    from lifelong_monitor.notifications.services import Service
 
-        senders[f"messages.{name}"] = Service(name, channel).send
-    return senders
+    return Service(name, channel).send
+
+
+def _refuse(problem: str, message: Message) -> None:  # noqa: ARG001
+    raise UnavailableError(problem)
 
 
 def attempt_counter(registry: CollectorRegistry, settings: NotificationSettings) -> Counter:

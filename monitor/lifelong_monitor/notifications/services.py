@@ -5,6 +5,7 @@ so a setting cannot lead to another host, scheme or file.
 """
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from lifelong_core.configuration.notification_fields import MessageChannel
@@ -66,11 +67,12 @@ def _service(channel: MessageChannel, field: str) -> "NotifyBase":
         known = service.parse_url(url)
     elif channel.service != "mail" and url.startswith("https://"):
         known = service.parse_native_url(url)
-    if not known or not _PARAMETERS[channel.service].issuperset(known["qsd"]):
-        raise ConfigurationError(
-            f"{channel.url_file} holds no address of {channel.service}.",
-            field=f"{field}.url_file",
-            hint="Of Slack and Teams, copy that of the incoming webhook. Of e-mail:"
-            " mailtos://user:password@server:587?from=a@example.org&to=b@example.org,c@example.org.",
-        )
-    return service(**{**known, "redirect": False, "include_image": False})
+    if known and _PARAMETERS[channel.service].issuperset(known["qsd"]):
+        with suppress(TypeError):  # AppriseImproperlyConfigured is one; its message may hold the secret
+            return service(**{**known, "redirect": False, "include_image": False})
+    raise ConfigurationError(
+        f"{channel.url_file} holds no address of {channel.service}.",
+        field=f"{field}.url_file",
+        hint="Of Slack and Teams, copy that of the incoming webhook. Of e-mail:"
+        " mailtos://user:password@server:587?from=a@example.org&to=b@example.org,c@example.org.",
+    )

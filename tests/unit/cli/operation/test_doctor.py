@@ -618,6 +618,9 @@ def test_notifications_that_are_late_or_given_up(store: Store, monkeypatch: pyte
     )
     lease = store.leases.acquire("notifications", "a host/1", 60)
     assert lease is not None
+    off = Delivery(channel="webhooks.pager", attempts=1, due_at=NOW + timedelta(hours=1), problem="no key.")
+    store.notifications.record(sent, [off], lease=lease)
+    expect("notifications", "warning", "webhooks.pager did not get", "no key.")
     store.notifications.record(sent, [failed], lease=lease, given_up=failed)
     store.leases.release(lease)
     expect(

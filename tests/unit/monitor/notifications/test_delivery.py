@@ -16,6 +16,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.notifications import Notification
 from lifelong_core.store import Store
 from lifelong_core.values.errors import UnavailableError
+from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.notifications import delivery
 from lifelong_monitor.notifications.delivery import NotificationThread, attempt_counter
 from lifelong_monitor.notifications.words import Message
@@ -142,6 +143,24 @@ def test_an_attempt_that_hangs_is_counted_as_failed_and_left(
     assert "did not end within" in str(store.notifications.list()[0].deliveries[0].problem)
 
 
+def test_a_channel_without_its_secret_is_off_and_the_monitor_goes_on(
+    store: Store, settings: Settings, channels: NotificationSettings, receiver: Receiver, tmp_path: Path
+) -> None:
+    broken = channels.webhooks["all"].model_copy(update={"secret_file": tmp_path / "gone"})
+    channels = channels.model_copy(update={"webhooks": {**channels.webhooks, "all": broken}})
+    store.notifications.add_test(actor="ann")
+    exporter = Exporter(cycle_interval_seconds=settings.cycle_interval_seconds)
+    with daemons.running(settings.model_copy(update={"notifications": channels}), exporter):
+        until(lambda: [state for _, state, _ in state_of(store)] == ["waiting", "sent"])
+    assert "cannot be read" in str(store.notifications.list()[0].deliveries[0].problem)
+    assert [request.path for request in receiver.received] == ["/tests"]
+    usable = [
+        exporter.registry.get_sample_value("lifelong_notification_channel_usable", {"channel": channel})
+        for channel in channels.channels
+    ]
+    assert usable == [0, 1]
+
+
 def test_a_channel_that_fails_for_ever_is_given_up_and_said(
     store: Store, settings: Settings, channels: NotificationSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,8 +256,9 @@ from prometheus_client import CollectorRegistry
 settings = Settings.model_validate_json(Path(sys.argv[1]).read_text())
 delivery.LEAST_LEASE_SECONDS = 1.0
 with Store.from_settings(settings) as store:
-    senders = delivery.senders_of(settings.notifications)
-    counter = delivery.attempt_counter(CollectorRegistry(), settings.notifications)
+    registry = CollectorRegistry()
+    senders = delivery.senders_of(registry, settings.notifications)
+    counter = delivery.attempt_counter(registry, settings.notifications)
     delivery.NotificationThread(store, settings, senders, counter).deliver()
 """
 
@@ -259,8 +279,9 @@ def test_what_a_killed_monitor_has_sent_is_sent_again_with_the_same_id(
     process.wait()
     answered.set()
     assert store.notifications.list()[0].deliveries == []
-    senders = delivery.senders_of(channels)
-    other = NotificationThread(store, settings, senders, attempt_counter(CollectorRegistry(), channels))
+    registry = CollectorRegistry()
+    senders = delivery.senders_of(registry, channels)
+    other = NotificationThread(store, settings, senders, attempt_counter(registry, channels))
 
     def delivered() -> bool:
         other.deliver()
