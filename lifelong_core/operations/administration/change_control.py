@@ -39,7 +39,6 @@ from lifelong_core.store.cycles.cycles import MONITOR
 from lifelong_core.store.cycles.periods import Period
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.heads.rows import DamagedHeadError
-from lifelong_core.store.performance.realised import realised_figures
 from lifelong_core.values.errors import InvalidInputError
 
 MOST_DECLINED = 200
@@ -389,6 +388,9 @@ def _realised(
     context: Context, model: Model, period: Period, task: str, class_names: Sequence[str]
 ) -> list[RealisedHead]:
     """Figures of the labelled predictions by head version; heads that cannot be read are left out."""
+    # Loads the metrics, which serving does not need.
+    from lifelong_core.store.performance.realised import realised_figures
+
     store = context.store
     rates = list(context.settings.label_error_rates(task, class_names).values())
     labelled = store.labels.newest_labelled(

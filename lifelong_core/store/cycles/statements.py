@@ -8,7 +8,6 @@ from lifelong_core.deploy.criterion.expected_criterion import describe_criterion
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.entities.affected import AffectedFiguresAnswer
 from lifelong_core.entities.cycles import CycleFields
-from lifelong_core.metrics.catalogue import metric_info
 from lifelong_core.values.errors import InvalidInputError
 
 ASSUMPTION_REJECTED = "assumption_rejected"
@@ -108,6 +107,8 @@ def name_metric(key: str, class_names: Sequence[str]) -> str:
         ('Sensitivity (TPR) of malignant', 'Accuracy (AC)')
     """
     acronym, bracket, index = key.rstrip("]").partition("[")
+    from lifelong_core.metrics.catalogue import metric_info  # which serving does not need
+
     name = f"{metric_info(acronym).name} ({acronym})"
     return f"{name} of {class_names[int(index)]}" if bracket else name
 

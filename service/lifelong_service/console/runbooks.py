@@ -64,7 +64,7 @@ def _as_html(text: str) -> "Markup":
         for part in token.children or ():
             if part.type == "link_open":
                 target = str(part.attrs["href"])
-                part.attrs["href"] = target.removesuffix(".md")
+                part.attrs["href"] = f"{LIST}/{target.removesuffix('.md')}"
                 if target.startswith("../"):
                     part.attrs = {}
     html = _PAGE_NAME.sub(r'<a href="\1">\1</a>', reader.renderer.render(tokens, reader.options, {}))

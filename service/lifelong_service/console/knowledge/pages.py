@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
-from lifelong_core.develop.ranking.suggestion import Ranking
 from lifelong_core.operations.develop.knowledge import (
     ListDisclosures,
     ListKnowledge,
@@ -97,6 +96,8 @@ def show_neighbours(
     number: Annotated[int, Query(alias="page", ge=1, le=100_000)] = 1,
 ) -> Response:
     """Show what to transfer to a task in one scenario, with the evidence, and the task map."""
+    from lifelong_core.develop.ranking.suggestion import Ranking  # loads the metrics
+
     choice = Choice(task, scenario, measure, number)
     wanted = ListNeighbours.read({"task": task, "scenario": scenario, "measure": measure}, is_request=True)
     ranking = Ranking.from_document(carry_out(request, wanted))

@@ -16,7 +16,7 @@ def test_the_page_of_an_alert_is_its_runbook(service: Service) -> None:
     assert "<h1>LifelongErrorRate</h1>" in page.text
     assert "<h2>What to do</h2>" in page.text
     assert "<th>status</th>" in page.text
-    assert '<a href="LifelongSpoolFills">' in page.text
+    assert '<a href="/console/runbooks/LifelongSpoolFills">' in page.text
     assert '<a href="/console/tasks">/console/tasks</a>' in page.text
     assert "../" not in page.text, "no link leads out of the console"
 

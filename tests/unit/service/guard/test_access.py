@@ -66,6 +66,8 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/reports"): "operate",
     ("PUT", "/v1/admin/knowledge/{task}"): "operate",
     ("DELETE", "/v1/admin/knowledge/{task}"): "admin",
+    # The tasks are too many for a query.
+    ("POST", "/v1/admin/knowledge/map"): "read",
     ("POST", "/v1/admin/knowledge/import"): "operate",
     # It signs in the name of the installation.
     ("GET", "/v1/admin/knowledge/export"): "operate",
@@ -74,6 +76,8 @@ SCOPES = {
     ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
     ("POST", "/v1/admin/tokens/{name}/rotate"): "admin",
+    ("POST", "/v1/admin/tokens/{name}/log-out"): "admin",
+    ("POST", "/v1/admin/notifications/test"): "operate",
     ("DELETE", "/v1/admin/tokens/{name}"): "admin",
     ("DELETE", "/v1/admin/models/{reference}"): "admin",
     ("POST", "/v1/admin/environments"): "operate",

@@ -58,7 +58,9 @@ def test_an_illegal_name_is_refused_wherever_it_enters(service: Service, illegal
     assert len(entries) >= 12
     before = (service.store.revision(), service.store.environments.list(), len(service.store.audit.list(100)))
     for method, path, place, field in entries:
-        url = path.format_map(dict.fromkeys(("cycle", "job", "id", "interview"), "1") | _PATHS)
+        url = path.format_map(
+            dict.fromkeys(("cycle", "job", "id", "interview", "other", "version"), "1") | _PATHS
+        )
         given: dict[str, Any] = (
             {"params": {field: illegal}} if place == "query" else {"json": {field: illegal}}
         )

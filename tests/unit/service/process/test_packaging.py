@@ -86,7 +86,7 @@ def test_the_bento_holds_the_files_of_the_console() -> None:
         for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
     }
-    assert kinds == {".py", ".css", ".jinja"}
+    assert kinds == {".py", ".css", ".jinja", ".js"}
     assert {f"service/**/*{kind}" for kind in kinds} <= set(patterns)
 
 
