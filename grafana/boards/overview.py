@@ -41,7 +41,7 @@ def _totals() -> list[Panel]:
         show_numbers(
             "Need a person",
             "Populations in which a person has to decide or to look. Their rows are the first of the table below.",
-            {"populations": f"count({_STATE} >= 2) or vector(0)"},
+            {"populations": f"count({_STATE} > 0) or vector(0)"},
             Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT),
         ),
         show_numbers(
@@ -92,8 +92,9 @@ def _list_populations() -> Panel:
     return show_table(
         "All populations",
         "One row for each population, the most urgent first. Shift: L1 distance, 0 to 2, between the estimated"
-        " prevalence and the one that the judged head assumed, with its interval. Cost: expected cost per decision"
-        " now, without labels, and how much of it the best known head would save. Accuracy: estimated without"
+        " prevalence and the one that the judged head assumed; its bounds follow from the intervals of the single"
+        " classes, so that with many classes the lower one may exceed 0 without a shift. Cost: expected cost per"
+        " decision now, without labels, and how much of it the best known head would save. Accuracy: estimated without"
         " labels; acceptance: the worst of all acceptance thresholds of the task. A row links to its dashboards and"
         " to the console.",
         [

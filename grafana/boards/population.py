@@ -18,7 +18,7 @@ from grafana.panels import (
     show_numbers,
     style,
 )
-from grafana.queries import POPULATION, firing, of_population, rate_of
+from grafana.queries import POPULATION, firing, of_population
 from grafana.variables import choose_class, choose_population
 from grafana.words import OUTCOMES, REASONS, SEVERITIES, STATES
 
@@ -109,13 +109,15 @@ def _list_classes() -> Panel:
     def of_class(metric: str) -> str:
         return f"max by (class) (lifelong_prevalence_{metric}{{{POPULATION}}})"
 
-    rate = rate_of("lifelong_predictions_total", POPULATION, by="label")
-    decided = f'label_replace({rate} / on () group_left sum({rate}), "class", "$1", "label", "(.*)")'
+    decisions = f"sum by (label) (increase(lifelong_predictions_total{{{POPULATION}}}[1d]))"
+    decided = (
+        f'label_replace({decisions} / on () group_left sum({decisions}), "class", "$1", "label", "(.*)")'
+    )
     chosen = "var-model=${model}&var-environment=${environment}&var-class=" + value_of("Class")
     return show_table(
         "Classes now",
         "Estimated share of each class with its interval, the share that the head assumes, and the share of"
-        " decisions for it, which a classifier's mistakes bias. A click on a class plots it.",
+        " decisions for it within 24 hours, which a classifier's mistakes bias. A click on a class plots it.",
         [
             Column("Class", label="class", width=110, links=[link_board("Plot", "population", chosen)]),
             *(

@@ -205,7 +205,10 @@ def test_every_gauge_of_a_population_is_on_a_dashboard() -> None:
 def test_every_value_has_a_word() -> None:
     assert set(words.REASONS) == set(get_args(ReasonCode))
     assert set(words.FAULTS) == set(re.findall(r"fault: (\w+)", RECORDS))
-    needs = {int(number) for number in re.findall(r"(?:expr: | {10}\(?)(\d) \* \(?(?:max|min|time)", RECORDS)}
+    needs = {
+        int(number)
+        for number in re.findall(r"(?:expr: | {10}\(?)(\d) \* \(?(?:max|min|time|lifelong)", RECORDS)
+    }
     assert {value for value, _, _ in words.STATES} == {-1, 0, *needs}
 
 
