@@ -10,7 +10,11 @@ from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.performance import PerformanceAnswer, PerformanceSummary
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.store import Store
-from lifelong_core.store.performance.statements import describe_comparison, not_computed, performance_answer
+from lifelong_core.store.performance.statements import (
+    NotComparedError,
+    describe_comparison,
+    performance_answer,
+)
 from lifelong_core.values.errors import UnavailableError
 
 
@@ -74,7 +78,7 @@ def show_performance(context: Context, call: ShowPerformance) -> PerformanceAnsw
     model, name = store.models.get(call.model), store.environments.get(call.environment).name
     performance = store.performance.get(model.id, name)
     if performance is None:
-        raise not_computed(model.reference, name)
+        raise NotComparedError(model.reference, name)
     return performance_answer(performance, model=model.reference, environment=name)
 
 

@@ -26,13 +26,15 @@ WHEN = (
 """When the performance of a population is computed."""
 
 
-def not_computed(reference: str, environment: str) -> NotFoundError:
-    """Return the error for a population without a comparison."""
-    return NotFoundError(
-        f"there is no comparison of the performance of {reference} in {environment} yet.",
-        field="environment",
-        hint=f"A running monitor computes it {WHEN}.",
-    )
+class NotComparedError(NotFoundError):
+    """The performance of a known population was not compared yet."""
+
+    def __init__(self, reference: str, environment: str) -> None:
+        super().__init__(
+            f"there is no comparison of the performance of {reference} in {environment} yet.",
+            field="environment",
+            hint=f"A running monitor computes it {WHEN}.",
+        )
 
 
 def describe_metric(metric: EstimatedMetric | None) -> str:

@@ -14,7 +14,7 @@ from lifelong_core.charts.markup import Markup
 from lifelong_core.charts.time_series import Mark, Sample, Series, TimeSeries
 from lifelong_core.entities.performance import ComparedPeriod, EstimatedMetric, PerformanceFields
 from lifelong_core.operations.performance import ListPerformance, ShowPerformance
-from lifelong_core.store.performance.statements import TITLES, describe_metric
+from lifelong_core.store.performance.statements import TITLES, NotComparedError, describe_metric
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard.access import access, carry_out
@@ -41,7 +41,10 @@ def list_populations(request: Request) -> Response:
 @access(ShowPerformance.operation.scope)
 def show_population(request: Request, reference: str, environment: str) -> Response:
     """Show charts of estimated and realised performance by day, whether they agree, warnings and the numbers."""
-    found = carry_out(request, ShowPerformance(model=reference, environment=environment))
+    try:
+        found = carry_out(request, ShowPerformance(model=reference, environment=environment))
+    except NotComparedError as error:
+        return page(request, "not_compared", model=reference, environment=environment, error=error)
     return page(
         request,
         "performance",

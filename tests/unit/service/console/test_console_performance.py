@@ -28,7 +28,8 @@ def compare(console: Console, **changes: object) -> None:
 def test_without_a_comparison_the_pages_say_what_makes_one(console: Console) -> None:
     assert "No performance was estimated yet" in console.get(LIST).text
     shown = console.get(PAGE)
-    assert shown.status_code == 404
+    assert shown.status_code == 200
+    assert 'aria-current="page">Performance</a>' in shown.text
     assert "There is no comparison of the performance of linear@1 in site-a yet." in shown.text
     assert "A running monitor computes it about a minute after the first label" in shown.text
 
