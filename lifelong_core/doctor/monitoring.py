@@ -7,10 +7,8 @@ from lifelong_core.configuration.monitor_settings import describe_differences, m
 from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.store import Heartbeat, MonitorProcess, Visit
 from lifelong_core.store.registry.heartbeats import describe_disagreements
+from lifelong_core.store.registry.sick_processes import LEAST_PATIENCE, watch_patience
 
-_MISSED_TICKS = 2
-_LEAST_PATIENCE = timedelta(minutes=1)
-"""Ticks may follow each other within seconds; so long nothing counts as late."""
 _LONGEST_TICK = timedelta(minutes=10)
 _MOST = 5
 """Of several populations so many are named."""
@@ -20,11 +18,7 @@ def check_monitor(installation: Installation) -> Iterator[Finding]:
     """A monitor runs, its ticks start and end, and every population with predictions is watched."""
     monitors = installation.store.monitors.list()
     living = [one for one in monitors if not one.is_lost]
-    interval = max(
-        (one.heartbeat.interval_seconds for one in living),
-        default=installation.settings.cycle_interval_seconds,
-    )
-    patience = max(_MISSED_TICKS * timedelta(seconds=interval), _LEAST_PATIENCE)
+    patience = watch_patience(living, installation.settings.cycle_interval_seconds)
     populations = installation.store.predictions.populations(
         installation.now - installation.settings.window_age
     )
@@ -104,9 +98,9 @@ def _none_runs(installation: Installation, populations: int) -> Finding:
 
 def _ticks(heartbeat: Heartbeat, now: datetime) -> Iterator[Finding]:
     tick, name = heartbeat.tick, heartbeat.name
-    patience = max(_MISSED_TICKS * timedelta(seconds=heartbeat.interval_seconds), _LEAST_PATIENCE)
+    patience = watch_patience((), heartbeat.interval_seconds)
     if tick is None:
-        if now - heartbeat.started_at > _LEAST_PATIENCE:
+        if now - heartbeat.started_at > LEAST_PATIENCE:
             yield warning(f"{name} has not begun to watch.", "Look at its log.")
     elif tick.finished_at is None:
         if now - tick.started_at > _LONGEST_TICK:

@@ -25,8 +25,8 @@ class CycleFigures(Entity):
     """The numbers of a cycle's report that overviews show; null: the cycle ended before it computed them."""
 
     shift: Metric | None = None
-    """L1 distance (0 to 2) between the estimated prevalence and the one that the head assumes; its interval follows
-    from the intervals of the classes"""
+    """L1 distance (0 to 2) between the estimated prevalence and the one that the head assumes; its bounds follow
+    from the intervals of the single classes"""
     expected_cost: float | None = None
     """of a decision of the head that served: that of the gain, else the estimate of the performance"""
     best_expected_cost: float | None = None
@@ -61,7 +61,8 @@ class PopulationSummary(Entity):
     effect: str | None
     """of the newest cycle: keep, swap, refuse, would swap, proposes a swap"""
     shift: Metric | None
-    """L1 distance (0 to 2) of the estimated prevalence from the assumed one"""
+    """L1 distance (0 to 2) of the estimated prevalence from the assumed one; its bounds follow from the intervals of
+    the single classes: with many classes the lower one may exceed 0 without a shift"""
     recent_shifts: list[float]
     """the same of the newest cycles, oldest first"""
     expected_cost: float | None
@@ -107,6 +108,7 @@ class PublishedSwap(Entity):
 
     cycle: UUID
     at: Moment
+    """when the head came into force: for a proposal, when a person approved it"""
     head_version: int
     affected: AffectedFiguresAnswer | None
     """null: not counted"""

@@ -98,7 +98,9 @@ def show_population(context: Context, call: ShowPopulation) -> PopulationAnswer:
     population = model.id, name
     shifts = store.population_cycles.recent_shifts([population], limit=RECENT_SHIFTS)
     windows = store.population_cycles.windows(*population, limit=call.limit)
-    swapped = [window for window in windows if window.published_version is not None]
+    activations = store.heads.activations(model.reference, environment=name)
+    in_force_since = {one.head_version: one.activated_at for one in activations if one.reason == "swap"}
+    swapped = [window for window in windows if window.published_version in in_force_since]
     affected = store.swaps.figures([window.cycle for window in swapped])
     head, _ = overview.head(population)
     return PopulationAnswer(
@@ -111,11 +113,12 @@ def show_population(context: Context, call: ShowPopulation) -> PopulationAnswer:
         swaps=[
             PublishedSwap(
                 cycle=window.cycle,
-                at=window.judged_at,
-                head_version=window.published_version or 0,
+                at=in_force_since[version],
+                head_version=version,
                 affected=affected_figures(affected[window.cycle]) if window.cycle in affected else None,
             )
             for window in swapped
+            if (version := window.published_version) is not None
         ],
     )
 

@@ -11,6 +11,9 @@ def shift_size(assumed: Floats, prevalence: Floats, low: Floats, high: Floats) -
     Prevalences sum to 1: what some classes gain the others lose, so the distance is twice either sum. The lower bound
     is reached; the upper one may be larger than needed where a class may both gain and lose.
 
+    The bounds have the confidence of the intervals only if these hold for all classes together. Intervals of each class
+    alone do not: with many classes some leave out the truth, and the lower bound may exceed 0 without a shift.
+
     Args:
         assumed: shape (C,), sums to 1.
         prevalence: shape (C,), sums to 1.

@@ -12,8 +12,10 @@ from lifelong_core.entities.populations import NEEDS, Need, PopulationSummary
 from lifelong_core.entities.proposals import REASONS
 from lifelong_core.entities.registry import Registry
 from lifelong_core.store.cycles.populations import CycleState
+from lifelong_core.store.cycles.watching import HeadChange
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.heartbeats import MonitorProcess, strictest_mode
+from lifelong_core.store.registry.sick_processes import last_watched, watch_patience
 from lifelong_core.store.store import Store
 
 RECENT_SHIFTS = 24
@@ -35,6 +37,7 @@ _KEEPS = {
     "cooling_down": "The prevalence has shifted; no swap so soon after the last one.",
     "proposal_rejected": "The prevalence has shifted; a head for it was rejected.",
 }
+_WHY = "`lifelong doctor` says why"
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,16 @@ class Overview:
     retrainings: Mapping[Population, Sequence[RetrainingReason]]
     required: Mapping[int, float]
     """accuracy by task id"""
-    head_changes: Mapping[HeadPopulation, datetime]
+    head_changes: Mapping[HeadPopulation, HeadChange]
     monitors: Sequence[MonitorProcess]
+    watched: Mapping[Population, datetime | None]
+    """of `last_watched`"""
     settings: Settings
 
     @classmethod
     def load(cls, store: Store, settings: Settings, *, at: datetime) -> "Overview":
         """Read all of it."""
+        monitors = store.monitors.list()
         return cls(
             at,
             store.registry(),
@@ -64,7 +70,8 @@ class Overview:
             store.proposals.open_reasons(),
             store.recommendations.required_accuracies(),
             store.watching.head_changes(),
-            store.monitors.list(visits=False),
+            monitors,
+            last_watched(monitors),
             settings,
         )
 
@@ -77,7 +84,7 @@ class Overview:
         """The state of one population."""
         (model_id, environment), cycle = population, self.cycles.get(population)
         model = self.registry.models[model_id]
-        head, since = self.head(population)
+        head, change = self.head(population)
         figures = None if cycle is None else cycle.figures
         judged = self._judged(population)
         proposal = cycle.id if cycle is not None and self._is_open(population, cycle) else None
@@ -90,7 +97,7 @@ class Overview:
             state=state,
             mode=strictest_mode(self.monitors, environment, self.settings.policy_for(environment).mode),
             head_version=None if head is None else head.version,
-            head_since=since,
+            head_since=None if change is None else change.at,
             pinned=self.registry.pin_for(model, environment) is not None,
             cycle=None if cycle is None else cycle.id,
             judged_at=None if cycle is None else cycle.finished_at,
@@ -106,13 +113,14 @@ class Overview:
             retraining_proposals=len(self.retrainings.get(population, ())),
         )
 
-    def head(self, population: Population) -> tuple[HeadRecord | None, datetime | None]:
-        """The head in force and since when; an environment without a head of its own uses the default head."""
+    def head(self, population: Population) -> tuple[HeadRecord | None, HeadChange | None]:
+        """The head in force and its activation; an environment without a head of its own uses the default head."""
         own, default = population, (population[0], None)
         head = self.registry.heads.get(own) or self.registry.heads.get(default)
         places: tuple[HeadPopulation, ...] = (own,) if own in self.registry.heads else (own, default)
-        times = [self.head_changes[place] for place in places if place in self.head_changes]
-        return head, max(times, default=None) if head is not None else None
+        changes = [self.head_changes[place] for place in places if place in self.head_changes]
+        newest = max(changes, key=lambda change: change.at, default=None)
+        return head, newest if head is not None else None
 
     def _judged(self, population: Population) -> JudgedMetric | None:
         """The estimated accuracy beside the threshold of the task."""
@@ -146,10 +154,14 @@ class Overview:
         if population not in self.recent:
             return "none", "No predictions lately."
         if cycle is None:
-            return "none", "Not judged yet."
+            is_in_vain = self.watched.get(population, self.at) is None
+            return ("look", f"Not watched yet; {_WHY}.") if is_in_vain else ("none", "Not judged yet.")
         acceptance = None if judged is None else judged.threshold.judge(judged.metric)
         if judged is not None and acceptance == "missed":
             return "decide", f"Below acceptance: {judged.describe()}."
+        watched_at = max(cycle.finished_at, self.watched.get(population) or cycle.finished_at)
+        if self.at - watched_at > watch_patience(self.monitors, self.settings.cycle_interval_seconds):
+            return "look", f"Not watched since {watched_at:%Y-%m-%d %H:%M} UTC; {_WHY}."
         if cycle.outcome == "refuse":
             known = (_REFUSALS[code] for code in cycle.figures.reasons if code in _REFUSALS)
             return "look", f"The newest cycle refused: {next(known, 'see its reasons')}."
@@ -161,11 +173,13 @@ class Overview:
 
     def _calm_state(self, population: Population, cycle: CycleState) -> tuple[Need, str]:
         codes = cycle.figures.reasons
+        if "assumption_violated" in codes:
+            return "look", "More than the prevalence has changed: the estimate is not reliable."
         if "head_pinned" in codes:
             return "look", "The head is pinned; the estimate fits another one."
-        head, since = self.head(population)
-        is_own = head is not None and cycle.published_version == head.version
-        if head is not None and since is not None and is_own and self.at - since < FRESH:
+        head, change = self.head(population)
+        is_swap = change is not None and change.reason == "swap" and self.at - change.at < FRESH
+        if head is not None and is_swap:
             return "look", f"A cycle put head {head.version} in force less than a day ago."
         text = next((_KEEPS[code] for code in codes if code in _KEEPS), None)
         return "none", text or "The decisions fit the prevalence."

@@ -48,6 +48,15 @@ class LabelState:
     """when the newest was recorded"""
 
 
+@dataclass(frozen=True)
+class HeadChange:
+    """The newest activation of a head in one place."""
+
+    at: datetime
+    reason: str
+    """publish, rollback or swap"""
+
+
 class PopulationWatch(Repository):
     """Queries over all populations; each method runs one query."""
 
@@ -143,16 +152,19 @@ class PopulationWatch(Repository):
         )
         return {row[0]: row[1] for row in self._rows(query)}
 
-    def head_changes(self) -> dict[HeadPopulation, datetime]:
-        """Time of the latest activation of each head."""
+    def head_changes(self) -> dict[HeadPopulation, HeadChange]:
+        """The newest activation in each place that has one."""
         population = _activations.c.model_id, _activations.c.environment
         newest = sa.select(*population, sa.func.max(_activations.c.sequence)).group_by(*population)
         query = (
-            sa.select(*population, _activations.c.activated_at)
+            sa.select(*population, _activations.c.activated_at, _activations.c.reason)
             .where(sa.tuple_(*population, _activations.c.sequence).in_(newest))
             .order_by(*population)
         )
-        return {(row.model_id, environment_of(row)): row.activated_at for row in self._rows(query)}
+        return {
+            (row.model_id, environment_of(row)): HeadChange(row.activated_at, row.reason)
+            for row in self._rows(query)
+        }
 
 
 def newest_cycle_ids() -> sa.Subquery:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from lifelong_core.entities.registry import ServingWorker
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.heartbeats import MonitorProcess, describe_disagreements
 
 MISSED_TICKS = 2
@@ -31,6 +32,27 @@ def describe_sick(
     return [*_workers(workers, references), *_monitors(monitors, at), *describe_disagreements(monitors)]
 
 
+def watch_patience(monitors: Sequence[MonitorProcess], interval_seconds: float) -> timedelta:
+    """Without a successful visit for longer, a population counts as not watched.
+
+    Args:
+        monitors: of `Monitors.list`; the longest interval of the living ones holds.
+        interval_seconds: holds where no monitor lives.
+    """
+    living = (one.heartbeat.interval_seconds for one in monitors if not one.is_lost)
+    return max(MISSED_TICKS * timedelta(seconds=max(living, default=interval_seconds)), LEAST_PATIENCE)
+
+
+def last_watched(monitors: Sequence[MonitorProcess]) -> dict[Population, datetime | None]:
+    """When monitors last visited each population with success; None: they visited it without success."""
+    found: dict[Population, datetime | None] = {}
+    for visit in (visit for one in monitors for visit in one.heartbeat.visits):
+        population = visit.model_id, visit.environment
+        times = [time for time in (found.get(population), visit.watched_at) if time is not None]
+        found[population] = max(times, default=None)
+    return found
+
+
 def _workers(workers: Sequence[ServingWorker], references: Mapping[int, str]) -> Iterator[str]:
     living = [worker for worker in workers if not worker.is_lost]
     if not living:
@@ -51,7 +73,7 @@ def _monitors(monitors: Sequence[MonitorProcess], at: datetime) -> Iterator[str]
     for one in monitors:
         heartbeat, tick = one.heartbeat, one.heartbeat.tick
         name = f"{heartbeat.name[0].upper()}{heartbeat.name[1:]}"
-        patience = max(MISSED_TICKS * timedelta(seconds=heartbeat.interval_seconds), LEAST_PATIENCE)
+        patience = watch_patience((), heartbeat.interval_seconds)
         if one.is_lost:
             if not any(other.heartbeat.started_at > one.seen_at for other in living):
                 yield f"{name} was seen last at {one.seen_at:%Y-%m-%d %H:%M} UTC."

@@ -17,7 +17,7 @@ from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.swaps import AffectedFigures
-from lifelong_core.store.cycles.watching import Population
+from lifelong_core.store.cycles.watching import HeadChange, Population
 from lifelong_core.store.registry.heartbeats import MonitorProcess, strictest_mode
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
 from lifelong_monitor.exporter.exporter import Exporter
@@ -248,7 +248,7 @@ class PopulationMetrics:
 
 
 def _serving_head(
-    registry: Registry, changes: dict[tuple[int, str | None], datetime], population: Population
+    registry: Registry, changes: dict[tuple[int, str | None], HeadChange], population: Population
 ) -> ServingHead | None:
     model_id, environment = population
     own = registry.heads.get((model_id, environment))
@@ -257,7 +257,7 @@ def _serving_head(
         return None
     # An environment may have come back to the default head: the later of the two changes counts.
     places = ((model_id, environment), *(() if own else ((model_id, None),)))
-    activated_at = max(changes[place] for place in places if place in changes)
+    activated_at = max(changes[place].at for place in places if place in changes)
     head = record.head
     return ServingHead(
         record.version,

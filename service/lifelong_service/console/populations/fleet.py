@@ -17,7 +17,7 @@ from lifelong_service.guard.access import access, carry_out
 
 MOST = 200
 """Populations on the page; the others are counted."""
-DAY_SECONDS = 86_400
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
 NEED_WORDS = {"decide": "Decide", "look": "Look", "none": "Fine"}
 ORDERS = {"need": "need", "shift": "size of the shift", "name": "name"}
 
@@ -35,7 +35,7 @@ def show_fleet(request: Request) -> Response:
         "fleet",
         listed=listed,
         call=call,
-        lines=[(one, days_since(one.head_since, at), shift_line(one)) for one in listed.populations],
+        lines=[(one, time_since(one.head_since, at), shift_line(one)) for one in listed.populations],
         needs=NEEDS,
         need_words=NEED_WORDS,
         orders=ORDERS,
@@ -43,12 +43,20 @@ def show_fleet(request: Request) -> Response:
     )
 
 
-def days_since(moment: datetime | None, at: datetime) -> str:
-    """How long ago, in days."""
+def time_since(moment: datetime | None, at: datetime) -> str:
+    """How long ago, in whole days, hours or minutes.
+
+    Examples:
+        >>> at = datetime(2026, 3, 2, 12)
+        >>> time_since(datetime(2026, 3, 2, 11, 40), at), time_since(datetime(2026, 3, 1, 11), at)
+        ('20 minutes', '1 day')
+    """
     if moment is None:
         return ""
-    days = (at - moment).total_seconds() / DAY_SECONDS
-    return f"{days:.1f}" if days < 10 else f"{days:.0f}"
+    seconds = (at - moment).total_seconds()
+    unit, length = next((one for one in _UNITS if seconds >= one[1]), _UNITS[-1])
+    count = max(0, int(seconds // length))
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def shift_line(summary: PopulationSummary) -> Markup:

@@ -1,8 +1,9 @@
 """The page of one population: its state, its prevalence over time, its swaps and its cycles."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from lifelong_core.entities.populations import JudgedWindow, PopulationAnswer
 from lifelong_core.operations.populations import ShowPopulation
 from lifelong_core.store.performance.statements import describe_metric
 from lifelong_service.console.pages import page
-from lifelong_service.console.populations.fleet import NEED_WORDS, days_since
+from lifelong_service.console.populations.fleet import NEED_WORDS, time_since
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard.access import access, carry_out
 
@@ -50,7 +51,7 @@ def show_population(request: Request, model: str, environment: str) -> Response:
         "population",
         found=found,
         one=found.summary,
-        days=days_since(found.summary.head_since, at),
+        in_force=time_since(found.summary.head_since, at),
         need=NEED_WORDS[found.summary.need],
         tones=TONES,
         charts=[_prevalence(found, judged), _outcomes(found.windows, at)] if judged else [],
@@ -73,12 +74,15 @@ def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Mark
     """The estimates with their bands, what the heads assumed as steps, swaps and changes."""
     chosen = _moved_most(judged, len(found.class_names))
     names = found.class_names
+    swapped_at = {swap.cycle: swap.at for swap in found.swaps}
     series = [
         series
         for colour, k in enumerate(chosen)
         for series in (
             Series(f"{names[k]}, estimated", (tuple(_estimates(judged, k)),), colour=colour),
-            Series(f"{names[k]}, assumed", (tuple(_assumed(judged, k)),), kind="step", colour=colour),
+            Series(
+                f"{names[k]}, assumed", (tuple(_assumed(judged, swapped_at, k)),), kind="step", colour=colour
+            ),
         )
     ]
     first, last = judged[0], judged[-1]
@@ -129,13 +133,15 @@ def _estimates(judged: Sequence[JudgedWindow], k: int) -> Iterator[Sample]:
         yield Sample(one.judged_at, value, low, high, title)
 
 
-def _assumed(judged: Sequence[JudgedWindow], k: int) -> Iterator[Sample]:
-    """The shares that the heads assumed; a swap changes them at its own time."""
+def _assumed(judged: Sequence[JudgedWindow], swapped_at: Mapping[UUID, datetime], k: int) -> Iterator[Sample]:
+    """The shares that the heads assumed; they change when the head of a swap comes into force."""
     for one, following in pairwise(judged):
         yield Sample(one.judged_at, one.assumed_prevalence[k])
-        if one.published_version is not None:
-            yield Sample(one.judged_at, following.assumed_prevalence[k])
-    yield Sample(judged[-1].judged_at, judged[-1].assumed_prevalence[k])
+        if one.cycle in swapped_at:
+            at = min(swapped_at[one.cycle], following.judged_at)
+            yield Sample(at, following.assumed_prevalence[k])
+    last = judged[-1]
+    yield Sample(max(last.judged_at, swapped_at.get(last.cycle, last.judged_at)), last.assumed_prevalence[k])
 
 
 def _marks(found: PopulationAnswer) -> Iterator[Mark]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.deploy import AdaptationPolicy, adapt
 from lifelong_core.store import LogEntry, Store
+from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration
 from tests.unit.service.consoles import Console
 from tests.unit.store.samples import cycle, head, prediction
@@ -25,7 +27,7 @@ def console(registered: None, store: Store, serve: Callable[..., Service]) -> Co
     for name in ("site-a", "site-b"):
         store.environments.ensure(name, limit=9)
         store.predictions.append([LogEntry((prediction(model.id, name),))])
-    return Console(serve())
+    return Console(serve(cycle_interval_seconds=timedelta(days=9).total_seconds()))
 
 
 def judge(console: Console, day: int, share: float, *, environment: str = "site-a", **changes: Any) -> None:
@@ -47,6 +49,12 @@ def judge(console: Console, day: int, share: float, *, environment: str = "site-
     other = replace(head(0.5), costs=served.head.costs, class_names=CLASS_NAMES)
     candidate = other if one.outcome == "swap" else None
     store.cycles.finish(one, candidate=candidate, expected_sequence=None, mode=mode)
+
+
+def date_activations(store: Store, at: datetime) -> None:
+    """Let all heads have come into force then, not when the test recorded them."""
+    with store.database.write() as connection:
+        connection.execute(sa.update(tables.head_activations).values(activated_at=at))
 
 
 def test_the_fleet_begins_with_what_needs_a_person(console: Console) -> None:
@@ -81,6 +89,7 @@ def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Cons
     assert "No cycle has judged it yet" in console.get(PAGE).text
     judge(console, 1, 0.1)
     judge(console, 2, 0.3, outcome="swap")
+    date_activations(console.service.store, NOW - timedelta(days=7))
     judge(console, 3, 0.3, outcome="refuse", code="assumption_violated")
     shown = console.get(PAGE).text
     for text in (
@@ -104,14 +113,21 @@ def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Cons
     assert shown.index("Looked on day 3.") < shown.rindex("Looked on day 1.")
 
 
-def test_the_assumed_prevalence_steps_at_the_swap(console: Console) -> None:
+def test_a_swap_counts_from_the_time_when_its_head_came_into_force(console: Console) -> None:
+    """The assumed prevalence steps then, between the cycle that proposed the head and the one that judged it."""
+    store, approved_at = console.service.store, NOW - timedelta(days=6.5)
     judge(console, 1, 0.1)
-    judge(console, 2, 0.3, outcome="swap")
+    judge(console, 2, 0.3, outcome="swap", mode="propose")
+    store.cycles.approve(store.cycles.proposals()[0].id, actor="ann")
+    date_activations(store, approved_at)
     judge(console, 3, 0.3, assumed=[0.6, 0.1, 0.3])
+    shown = console.get(PAGE).text
+    assert f'data-label="In force since">{approved_at:%Y-%m-%d %H:%M} UTC' in shown
+    assert "<dd>for 6 days</dd>" in shown
     (path, *_) = re.findall(r'series-2"><path class="line step" d="([^"]+)"', console.get(PAGE).text)
     across = re.findall(r"H([\d.]+)", path)
-    assert len(across) == 3
-    assert across[0] == across[1] != across[2]
+    first, step, last = map(float, across)
+    assert first < step < last
 
 
 def test_an_unknown_population_is_not_found(console: Console) -> None:

@@ -11,7 +11,7 @@ from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.entities.populations import PopulationSummary
-from lifelong_core.store import Model, Store
+from lifelong_core.store import Heartbeat, Model, Store, Tick, Visit
 from lifelong_core.store.cycles.overview import Overview, most_urgent_first
 from tests.databases import sqlite_only
 from tests.unit.monitor.recommendations import attach, metric, naming
@@ -51,6 +51,14 @@ def summary(store: Store, model: Model, environment: str = SITE, **policy: Any) 
     return Overview.load(store, settings, at=NOW).summary((model.id, environment))
 
 
+def visit(store: Store, model: Model, *, watched_at: datetime | None, interval: float = 3600) -> None:
+    """Record the heartbeat of a monitor that visited the population."""
+    made = Visit(model.id, SITE, NOW, "skip", "no news", watched_at)
+    store.monitors.record_heartbeat(
+        Heartbeat("m1", "host", 8, NOW, interval, "auto", {}, Tick(NOW, NOW, NOW), (made,))
+    )
+
+
 def propose_retraining(store: Store, model: Model) -> None:
     missed = MissedThreshold("AC", None, 0.7, 0.65, 0.75, 0.8)
     store.proposals.propose(model.id, SITE, RetrainingNeed("repeated_refusals", (missed,), NOW, ("a",)))
@@ -81,6 +89,12 @@ def test_the_figures_are_those_of_the_newest_cycle(store: Store, model: Model) -
         ),
         (lambda store, model: judge(store, model, "head_pinned"), "look", "The head is pinned"),
         (
+            lambda store, model: judge(store, model, "prevalence_unchanged", "assumption_violated"),
+            "look",
+            "More than the prevalence has changed",
+        ),
+        (lambda store, model: visit(store, model, watched_at=None), "look", "Not watched yet"),
+        (
             lambda store, model: judge(store, model, outcome="swap", mode="shadow"),
             "look",
             "the mode is shadow",
@@ -93,7 +107,18 @@ def test_the_figures_are_those_of_the_newest_cycle(store: Store, model: Model) -
         ),
         (propose_retraining, "decide", "A retraining is proposed: more than the prevalence"),
     ],
-    ids=["too few", "new", "refuse", "pinned", "shadow", "swap", "propose", "retraining"],
+    ids=[
+        "too few",
+        "new",
+        "refuse",
+        "pinned",
+        "other change",
+        "never watched",
+        "shadow",
+        "swap",
+        "propose",
+        "retraining",
+    ],
 )
 def test_a_state_says_what_to_do(
     store: Store, model: Model, prepare: Callable[[Store, Model], None], need: str, state: str
@@ -102,6 +127,28 @@ def test_a_state_says_what_to_do(
     one = summary(store, model)
     assert one.need == need
     assert state in one.state
+
+
+def test_a_population_counts_as_not_watched_after_two_intervals(store: Store, model: Model) -> None:
+    judge(store, model, "prevalence_unchanged", at=NOW - timedelta(hours=3))
+    one = summary(store, model)
+    assert one.need == "look"
+    assert one.state.startswith(f"Not watched since {NOW - timedelta(hours=3):%Y-%m-%d %H:%M}")
+    visit(store, model, watched_at=NOW - timedelta(hours=3), interval=7200)
+    assert summary(store, model).need == "none"
+    visit(store, model, watched_at=NOW - timedelta(minutes=90))
+    assert summary(store, model).need == "none"
+
+
+def test_a_swap_is_worth_a_look_for_a_day_whatever_later_cycles_say(store: Store, model: Model) -> None:
+    judge(store, model, outcome="swap", log_position=1)
+    judge(store, model, "prevalence_unchanged", log_position=2, head_version=2, at=NOW + timedelta(seconds=1))
+    assert "put head 2 in force" in summary(store, model).state
+    late = Overview.load(store, Settings(), at=NOW + timedelta(days=1, hours=1))
+    visited = {(model.id, SITE): NOW + timedelta(days=1)}
+    assert replace(late, watched=visited).summary((model.id, SITE)).need == "none"
+    store.heads.rollback(model.reference, environment=SITE, actor="ann")
+    assert summary(store, model).need == "none"
 
 
 def test_a_proposal_that_cannot_be_approved_any_more_needs_nobody(store: Store, model: Model) -> None:

@@ -159,9 +159,9 @@ def test_head_changes_are_the_newest_activations(store: Store, model: Model):
     store.heads.rollback(model.reference, environment="site-a", actor="tests")
     found = store.watching.head_changes()
     assert found.keys() == {(model.id, "site-a"), (model.id, None)}
-    for (_, environment), moment in found.items():
+    for (_, environment), change in found.items():
         newest = store.heads.activations(model.reference, environment=environment)[-1]
-        assert moment == newest.activated_at
+        assert (change.at, change.reason) == (newest.activated_at, newest.reason)
 
 
 def test_the_news_are_read_by_commit_order_alone(store: Store, model: Model):
