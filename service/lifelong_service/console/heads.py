@@ -51,14 +51,17 @@ def compare(request: Request, model: str, environment: Name, version: _Version, 
     )
 
 
+# The address of a form begins with that of its page: a login after a lapsed session leads back there.
 @router.post(f"{PAGE}/{{model}}/{{change}}")
+@router.post(f"{PAGE}/{{model}}/{{environment}}/{{change}}")
 @access(RollBack.operation.scope, media_types=FORM)
-def change_heads(request: Request, model: str, change: str, form: Form) -> Response:
+def change_heads(
+    request: Request, model: str, change: str, form: Form, environment: Name | None = None
+) -> Response:
     """Publish, roll back, pin, unpin, approve or reject, as the form of the page says."""
     kind = _CALLS.get(change)
     if kind is None:
         raise NotFoundError(f"there is no form {change[:40]!r}.")
-    environment = str(form.get("environment", "")).strip() or None
 
     def refused(error: LifelongError, status: int) -> Response:
         return _heads_page(request, model, environment, status=status, error=error, typed=form)
@@ -66,7 +69,7 @@ def change_heads(request: Request, model: str, change: str, form: Form) -> Respo
     return decide(
         request,
         form,
-        lambda: _read(kind, model, form),
+        lambda: _read(kind, model, environment, form),
         back=path_of(model, environment),
         refused=refused,
     )
@@ -97,17 +100,16 @@ def _heads_page(
         status=status,
         history=history,
         path=path_of(model, environment),
-        forms=f"{PAGE}/{model}",
         proposals=[(cycle, carry_out(request, DiffProposal(cycle=str(cycle.id)))) for cycle in cycles],
         error=error,
         typed={"reason": "", "pin_reason": "", "head": ""} | dict(typed or {}),
     )
 
 
-def _read(kind: type[Call[Any]], model: str, form: FormData) -> Call[Any]:
+def _read(kind: type[Call[Any]], model: str, environment: str | None, form: FormData) -> Call[Any]:
     """The call of a form, whose fields have the names of the fields of the call."""
     given: dict[str, Any] = {name: str(value).strip() for name, value in form.items() if str(value).strip()}
-    given["model"] = model
+    given |= {"model": model, "environment": environment}
     if "head" in given:
         given["head"] = parse_document(given["head"], field="head")
     return kind.read({name: given[name] for name in kind.model_fields if name in given}, is_request=True)

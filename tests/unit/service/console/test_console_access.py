@@ -78,6 +78,7 @@ SCOPES = {
     "/console/heads/{model}/{environment}": "read",
     "/console/heads/{model}/{environment}/diff": "read",
     "POST /console/heads/{model}/{change}": "operate",
+    "POST /console/heads/{model}/{environment}/{change}": "operate",
     "/console/predictions": "read",
     "/console/predictions/{identifier}": "read",
     "/console/knowledge": "read",

@@ -1,18 +1,19 @@
 """Heads in the console: history, differences, proposals, and what people change."""
 
+import re
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 from lifelong_core.store import LogEntry, Prediction, new_prediction_id
 from tests.unit.service.conftest import Service
-from tests.unit.service.consoles import Console
+from tests.unit.service.consoles import OURS, Console
 from tests.unit.service.routes.admin.test_pins_and_proposals import propose
 
 PAGE = "/console/heads/linear@1/site-a"
-FORMS = "/console/heads/linear@1"
-SITE = {"environment": "site-a"}
+DEFAULT = "/console/heads/linear@1"
 
 
 @pytest.fixture
@@ -31,9 +32,9 @@ def log(service: Service, rows: int = 40) -> None:
 
 def change(console: Console, what: str, **form: str) -> str:
     """Ask for a change, confirm it, and return the page that follows."""
-    asked = console.ask(f"{FORMS}/{what}", SITE | form)
+    asked = console.ask(f"{PAGE}/{what}", form)
     assert asked.status_code == 200, asked.text
-    sent = console.post(f"{FORMS}/{what}", SITE | form)
+    sent = console.post(f"{PAGE}/{what}", form)
     assert (sent.status_code, sent.headers["Location"]) == (303, PAGE), sent.text
     return asked.text
 
@@ -62,13 +63,13 @@ def test_a_proposal_is_approved_with_what_it_changes(console: Console) -> None:
     assert "Head 2 serves. It " in page
     assert f'of a <a href="/console/cycles/{cycle.id}">cycle</a>' in page
     assert '<td data-label="By">operate-<wbr>token</td>' in page
-    again = console.post(f"{FORMS}/approve", SITE | {"cycle": str(cycle.id)})
+    again = console.post(f"{PAGE}/approve", {"cycle": str(cycle.id)})
     assert (again.status_code, 'role="alert"' in again.text) == (409, True)
 
 
 def test_a_proposal_is_rejected_with_a_reason(console: Console) -> None:
     cycle = propose(console.service)
-    refused = console.ask(f"{FORMS}/reject", SITE | {"cycle": "zz"})
+    refused = console.ask(f"{PAGE}/reject", {"cycle": "zz"})
     assert refused.status_code == 422
     asked = change(console, "reject", cycle=str(cycle.id), reason="a bad <batch>")
     assert "a bad &lt;batch&gt;" in asked
@@ -86,7 +87,7 @@ def test_heads_are_published_pinned_unpinned_and_rolled_back(console: Console) -
     assert "wrong &lt;scanner&gt;" in change(console, "pin", reason="wrong <scanner>", expected_sequence="1")
     page = console.get(PAGE).text
     assert "<strong>Pinned</strong> by operate-token" in page
-    assert f'action="{FORMS}/pin"' not in page
+    assert f'action="{PAGE}/pin"' not in page
     assert "The reason of the pin was" in change(console, "unpin")
     change(console, "publish", head=head.to_json())
     page = console.get(PAGE).text
@@ -100,13 +101,13 @@ def test_heads_are_published_pinned_unpinned_and_rolled_back(console: Console) -
 
 
 def test_the_default_head_has_a_page(console: Console) -> None:
-    page = console.get(FORMS).text
+    page = console.get(DEFAULT).text
     assert "Default head of linear@<wbr>1" in page or "Default head of linear@1" in page
-    sent = console.post(f"{FORMS}/pin", {"reason": "frozen"})
-    assert sent.headers["Location"] == FORMS
+    sent = console.post(f"{DEFAULT}/pin", {"reason": "frozen"})
+    assert sent.headers["Location"] == DEFAULT
     assert "Pinned" in console.get(PAGE).text  # the environment follows it
-    assert f'action="{FORMS}/unpin"' not in console.get(PAGE).text
-    assert f'action="{FORMS}/unpin"' in console.get(FORMS).text
+    assert f'action="{PAGE}/unpin"' not in console.get(PAGE).text
+    assert f'action="{DEFAULT}/unpin"' in console.get(DEFAULT).text
 
 
 @pytest.mark.parametrize(
@@ -125,10 +126,18 @@ def test_the_default_head_has_a_page(console: Console) -> None:
 def test_a_refused_form_shows_the_page_with_the_reason(
     console: Console, what: str, form: dict[str, str], status: int, said: str
 ) -> None:
-    answer = console.post(f"{FORMS}/{what}", SITE | form)
+    answer = console.post(f"{PAGE}/{what}", form)
     assert answer.status_code == status
     assert 'role="alert"' in answer.text or status == 404
     assert said in answer.text
+
+
+@pytest.mark.parametrize("path", [PAGE, DEFAULT])
+def test_a_form_of_a_lapsed_session_leads_back_to_its_page(console: Console, path: str) -> None:
+    form = re.search(r'action="([^"]*/rollback)"', console.get(path).text)
+    assert form is not None
+    sent = console.service.client.post(form[1], headers=OURS)
+    assert sent.headers["Location"] == f"/console/login?next={quote(path)}&unsaved=true"
 
 
 def test_a_reader_sees_history_and_no_form(console: Console) -> None:
@@ -138,6 +147,6 @@ def test_a_reader_sees_history_and_no_form(console: Console) -> None:
     assert "A cycle proposes another head" in page
     assert 'method="post" action="/console/heads' not in page
     for what in ("approve", "rollback", "pin", "publish"):
-        assert reader.post(f"{FORMS}/{what}", SITE).status_code == 403
+        assert reader.post(f"{PAGE}/{what}").status_code == 403
     assert reader.get("/console/heads/linear@1/nowhere").status_code == 404
     assert reader.get(f"{PAGE}/diff?version=0&other=1").status_code == 404
