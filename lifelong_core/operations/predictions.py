@@ -22,6 +22,7 @@ from lifelong_core.operations.operation import LARGEST, Call, Context, ModelRefe
 from lifelong_core.store import Store, logged_at
 from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.store.log.finding import Filter, FoundPrediction
+from lifelong_core.store.log.identifiers import is_prediction_id
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.names import Name
@@ -81,6 +82,8 @@ def list_predictions(context: Context, call: ListPredictions) -> PredictionList:
     )
     if call.since is not None and call.until is not None and call.since >= call.until:
         raise InvalidInputError("expected a time before `until`.", field="since")
+    if call.before is not None and not is_prediction_id(call.before):
+        raise InvalidInputError("expected the id of a prediction, as in `next`.", field="before")
     models = {model.id: model for model in store.models.list()}
     if call.request_id is None:
         page = store.finder.page(wanted, limit=call.limit, before=call.before)

@@ -108,7 +108,7 @@ def _iso_day(days: int) -> str:
 
 def first_id_at(moment: datetime) -> UUID:
     """Return the smallest id of `moment` (aware, to the millisecond); ids made at or after it are not smaller."""
-    return first_id_of(max(0, int(moment.timestamp() * 1000)))
+    return first_id_of(min(max(0, int(moment.timestamp() * 1000)), _LAST_MILLISECOND))
 
 
 def first_id_of(milliseconds: int) -> UUID:

@@ -75,12 +75,27 @@ def test_filters(console: Console, query: str, count: int) -> None:
         ("since=yesterday", 422, "since"),
         ("since=2021-01-01T00:00&until=2020-01-01T00:00", 422, "before `until`"),
         ("before=x", 422, "before"),
+        ("before=ffffffff-ffff-ffff-ffff-ffffffffffff", 422, "id of a prediction"),
     ],
 )
 def test_a_wrong_filter_is_named(console: Console, query: str, status: int, said: str) -> None:
     answer = console.get(f"{PAGE}?{query}")
     assert (answer.status_code, 'role="alert"' in answer.text) == (status, True)
     assert said in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "field"),
+    [
+        ("before=ffffffff-ffff-ffff-ffff-ffffffffffff", 422, "before"),
+        ("until=9999-12-31T23:59:59-14:00", 200, None),
+    ],
+)
+def test_ids_and_times_behind_the_calendar(
+    service: Service, query: str, status: int, field: str | None
+) -> None:
+    answer = service.client.get(f"{API}?{query}")
+    assert (answer.status_code, answer.json().get("error", {}).get("field")) == (status, field)
 
 
 def test_the_way_of_a_prediction_is_that_of_the_head(console: Console) -> None:
