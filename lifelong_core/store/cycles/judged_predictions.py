@@ -1,12 +1,14 @@
 """From a prediction to the cycles whose windows held it."""
 
+from datetime import datetime
+
 import sqlalchemy as sa
 
 from lifelong_core.entities.predictions import JudgingCycle
 from lifelong_core.store.cycles.swaps import oldest_in_window
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.statements import Repository
-from lifelong_core.store.log.identifiers import logged_on
+from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.log.records import Prediction
 from lifelong_core.store.schema import tables
 
@@ -22,6 +24,7 @@ _COLUMNS = (
     _cycles.c.environment,
     _cycles.c.log_position,
     _cycles.c.window_samples,
+    _cycles.c.report["inputs", "hours", "since"].as_string().label("since"),
 )
 
 
@@ -45,7 +48,10 @@ class JudgedPredictions(Repository):
             later = sa.select(*_COLUMNS).where(*place, _cycles.c.log_position > position)
             found = list[JudgingCycle]()
             for row in connection.execute(later.order_by(_cycles.c.log_position).limit(MOST)).all():
-                oldest = oldest_in_window(connection, row)
+                if row.since is None:  # a window of rows
+                    oldest = oldest_in_window(connection, row, since=prediction.id)
+                else:  # of whole hours, with any number of predictions
+                    oldest = first_id_at(datetime.fromisoformat(row.since))
                 # A window that has left a prediction behind never holds it again.
                 if oldest is not None and oldest > prediction.id:
                     break

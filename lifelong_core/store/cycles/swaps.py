@@ -18,7 +18,7 @@ from lifelong_core.store.engine.statements import Repository, batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.activations import activated_at
 from lifelong_core.store.heads.heads import head_of_version
-from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.store.log.identifiers import EPOCH, first_id_at, logged_at, logged_on
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
@@ -136,13 +136,18 @@ def affected_since(connection: sa.Connection, cycle: Cycle, head: PostProcessing
     return cycle.started_at if oldest is None else logged_at(oldest)
 
 
-def oldest_in_window(connection: sa.Connection, cycle: Cycle | Row) -> UUID | None:
+def oldest_in_window(
+    connection: sa.Connection, cycle: Cycle | Row, *, since: UUID | None = None
+) -> UUID | None:
     """The oldest prediction of the window: its number of predictions, counted back from the cycle's log position; None:
-    too few are left."""
+    too few are left, or it is older than `since`."""
+    # The log position alone would read all later predictions; clocks of workers differ by less than LATE.
+    first, end = since or first_id_at(EPOCH), first_id_at(cycle.finished_at + LATE)
     query = (
         sa.select(_log.c.id)
         .where(_log.c.model_id == cycle.model_id, _log.c.environment == cycle.environment)
-        .where(_log.c.commit_order < cycle.log_position)
+        .where(_log.c.commit_order < cycle.log_position, _log.c.id >= first, _log.c.id < end)
+        .where(_log.c.logged_on >= logged_on(first), _log.c.logged_on <= logged_on(end))
         .order_by(_log.c.id.desc())
         .offset(max(0, cycle.window_samples - 1))
         .limit(1)
