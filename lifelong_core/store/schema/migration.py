@@ -8,13 +8,16 @@ from alembic import command
 from alembic.config import Config
 
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.errors import sqlite_file
+from lifelong_core.store.engine.errors import BusyError, sqlite_file
+from lifelong_core.store.engine.statements import limit_lock_wait
 from lifelong_core.store.files import make_data_folder, make_private_file
 from lifelong_core.store.schema import version
 from lifelong_core.values.errors import SchemaError
 
 _MIGRATION_LOCK = 0x6C6C_0001
 """Key of the PostgreSQL advisory lock that lets one process migrate at a time."""
+LOCK_MILLISECONDS = 3000
+"""Longest wait for a table that others use (PostgreSQL): meanwhile, all new readers of the table wait, too."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
     Raises:
         ConfigurationError: the folder or the file cannot be written.
         SchemaError: the schema is newer than this version of the product, or older than the first that it upgrades.
+        BusyError: another transaction uses a table that would change; nothing has changed.
         UnavailableError: the database does not answer.
     """
     file = sqlite_file(database.url)
@@ -41,13 +45,20 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
             make_private_file(file)
     config = Config()
     config.set_main_option("script_location", str(version.SCRIPTS).replace("%", "%%"))
-    with database.write() as connection:
-        if database.is_postgresql:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-        before = version.current_revision(connection)
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        after = version.current_revision(connection)
+    try:
+        with database.write() as connection:
+            if database.is_postgresql:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+                limit_lock_wait(connection, LOCK_MILLISECONDS)
+            before = version.current_revision(connection)
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+            after = version.current_revision(connection)
+    except BusyError as error:
+        raise BusyError(
+            "another transaction uses a table that the upgrade changes; nothing has changed.",
+            hint="Try again when long queries have ended (a backup, a report); pg_stat_activity lists them.",
+        ) from error
     if after is None:
         raise SchemaError("the migration made no schema.")
     return Migration(before, after)

@@ -1,6 +1,8 @@
 """The migrations build the declared tables and keep rows, and an unsuitable schema is explained."""
 
 import threading
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,11 @@ from alembic.script import ScriptDirectory
 
 from lifelong_core.store import Store
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.errors import BusyError
 from lifelong_core.store.schema import migration, tables, version
 from lifelong_core.values.errors import ConfigurationError, SchemaError
 from tests import databases
-from tests.unit.store.samples import (
-    CLASSES,
-    COSTS,
-)
+from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, cycle
 
 
 def differences(url: str) -> list[Any]:
@@ -160,6 +160,58 @@ def test_an_older_schema_is_upgraded_with_its_rows(
         assert store.tasks.get("lesions").class_names == CLASSES
     (task,) = content_of(database_url)["tasks"]
     assert ("note", "note of lesions") in task
+
+
+def without_figures(url: str) -> None:
+    """Take a migrated database back to the schema 0024."""
+    database = Database(url)
+    with database.write() as connection:
+        connection.execute(sa.text("DROP TABLE notifications"))
+        connection.execute(sa.text("ALTER TABLE cycles DROP COLUMN figures"))
+    database.close()
+    databases.set_revision(url, "0024")
+
+
+def test_the_newest_cycle_of_each_population_gets_its_figures(database_url: str, artifacts_url: str):
+    estimate = {"prevalence": [0.2, 0.3, 0.5], "low": [0.1, 0.2, 0.4], "high": [0.3, 0.4, 0.6]}
+    report = {
+        "reasons": [{"code": "gain_too_small", "text": "It does not pay."}],
+        "assumed_prevalence": [0.4, 0.4, 0.2],
+        "prevalence": estimate,
+        "expected_gain": {"current_cost": 0.5, "candidate_cost": 0.4},
+        "performance": {"estimates": {"AC": [0.7, 0.65, None]}},
+    }
+    with Store.open(database_url, artifacts_url) as store:
+        model, _ = add_serving_model(store)
+        for number, (place, saw) in enumerate((("site-a", {}), ("site-a", report), ("site-b", {}))):
+            store.environments.ensure(place, limit=9)
+            due = datetime(2026, 1, 1 + number, tzinfo=UTC)
+            one = replace(cycle(model, due_at=due), environment=place, report=saw, log_position=number)
+            store.cycles.finish(one, candidate=None, expected_sequence=None)
+        before = store.population_cycles.newest()
+    without_figures(database_url)
+    assert Store.migrate(database_url).before == "0024"
+    with Store.open(database_url, artifacts_url) as store:
+        after = store.population_cycles.newest()
+        assert after == before
+        assert after[model.id, "site-a"].figures.reasons == ("gain_too_small",)
+        shifts = store.population_cycles.recent_shifts([(model.id, "site-a")], limit=9)
+        assert shifts[model.id, "site-a"] == pytest.approx([0.6])
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_an_upgrade_waits_shortly_for_a_table_in_use(database_url: str, monkeypatch: pytest.MonkeyPatch):
+    without_figures(database_url)
+    monkeypatch.setattr(migration, "LOCK_MILLISECONDS", 50)
+    reader = Database(database_url)
+    with reader.read() as connection:
+        # Without a limit the upgrade would wait until the server ends this transaction, and succeed.
+        connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 10000"))
+        connection.execute(sa.text("SELECT count(*) FROM cycles"))
+        with pytest.raises(BusyError, match=r"nothing has changed.*Try again"):
+            Store.migrate(database_url)
+    reader.close()
+    assert Store.migrate(database_url).before == "0024"
 
 
 @pytest.mark.parametrize("revision", ["0001", "0023"])
