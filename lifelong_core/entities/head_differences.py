@@ -61,11 +61,11 @@ class HeadDifference(Entity):
     after_version: int | None
     """null: a proposed head, which has no version yet"""
     before_text: str
-    """what the first head assumes and how it decides"""
+    """what the first head assumes and how it decides, or that it is damaged"""
     after_text: str
     sentences: list[str]
     """the differences in words; empty: both compute the same"""
     parameters: list[ParameterChange]
     """the numbers that differ"""
     decisions: DecisionSample | None
-    """null: no environment is named, or the heads have different decisions"""
+    """null: no environment is named, the heads have different decisions, or the first one is damaged"""

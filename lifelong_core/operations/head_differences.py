@@ -15,6 +15,7 @@ from lifelong_core.entities.head_differences import (
     HeadDifference,
     ParameterChange,
 )
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model
 from lifelong_core.operations.cycles import CycleReference
 from lifelong_core.operations.heads import HeadVersion
@@ -77,8 +78,8 @@ def diff_heads(context: Context, call: DiffHeads) -> HeadDifference:
 def diff_proposal(context: Context, call: DiffProposal) -> HeadDifference:
     """How the head that a cycle proposed or published differs from the head that it judged.
 
-    Both heads decide about the newest predictions of the population, as for two versions of a head. Status 409 if the
-    cycle wanted no other head.
+    Both heads decide about the newest predictions of the population, as for two versions of a head. If the judged head
+    is damaged, the answer says so and compares nothing. Status 409 if the cycle wanted no other head.
     """
     store = context.store
     cycle = store.cycles.find(call.cycle)
@@ -92,16 +93,32 @@ def diff_proposal(context: Context, call: DiffProposal) -> HeadDifference:
             field="cycle",
             hint="List the proposals: `lifelong heads proposals`.",
         )
-    before = store.heads.get(model.reference, cycle.head_version).head
+    before = store.heads.some(model.reference, [cycle.head_version]).get(cycle.head_version)
+    if not isinstance(before, HeadRecord):
+        return HeadDifference(
+            model=model.reference,
+            before_version=cycle.head_version,
+            after_version=version,
+            before_text="is damaged",
+            after_text=describe_head(after),
+            sentences=[describe_damage(cycle.head_version)],
+            parameters=[],
+            decisions=None,
+        )
     return _difference(
         store,
         model,
-        before,
+        before.head,
         after,
         (cycle.head_version, version),
         environment=cycle.environment,
         limit=call.limit,
     )
+
+
+def describe_damage(version: int) -> str:
+    """Why no head can be compared with a damaged one."""
+    return f"Head {version} is damaged: nothing can be compared with it."
 
 
 def _difference(

@@ -70,6 +70,16 @@ def rollback(connection: sa.Connection, model: Model, environment: str | None, *
     return values["head_version"]
 
 
+def version_before(
+    connection: sa.Connection, model: Model, environment: str | None
+) -> tuple[int, bool] | None:
+    """Version of the head that `rollback` restores, and whether an environment then uses the default head; None: there
+    is none before the present one."""
+    current = _newest(connection, model.id, environment)
+    values = None if current is None else _covered(connection, model, environment, current)
+    return None if values is None else (values["head_version"], values["uses_default_head"])
+
+
 def rollback_to(
     connection: sa.Connection, model: Model, environment: str | None, head_version: int, *, actor: str
 ) -> None:

@@ -104,12 +104,16 @@ class CalibrationSets(ArtifactRepository):
             NotFoundError: the model was removed.
         """
         with self._database.read() as connection:
-            model = model_with_id(connection, record.model_id)
-            fitted_on = _fitted_on(connection, model, record.head)
-            active = None
-            if model.calibration_set_id is not None:
-                active = _set_of(connection, model, model.calibration_set_id)
-        return HeadCalibration(model.reference, fitted_on, active)
+            return _calibration_of(connection, model_with_id(connection, record.model_id), record.head)
+
+    def of_new_head(self, reference: str, head: PostProcessingHead) -> HeadCalibration:
+        """As `of_head`, of a head that is not published.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            return _calibration_of(connection, model_referenced(connection, reference), head)
 
     def get(self, calibration_set_id: int) -> CalibrationSet:
         """The set with that id.
@@ -216,6 +220,13 @@ def _set_of(connection: sa.Connection, model: Model, set_id: int) -> Calibration
             hint=f"List them: `lifelong calibration-sets list {model.reference}`.",
         )
     return calibration_set_of(row)
+
+
+def _calibration_of(connection: sa.Connection, model: Model, head: PostProcessingHead) -> HeadCalibration:
+    active = None
+    if model.calibration_set_id is not None:
+        active = _set_of(connection, model, model.calibration_set_id)
+    return HeadCalibration(model.reference, _fitted_on(connection, model, head), active)
 
 
 def _fitted_on(connection: sa.Connection, model: Model, head: PostProcessingHead) -> CalibrationSet | None:

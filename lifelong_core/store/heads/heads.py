@@ -150,6 +150,18 @@ class Heads(Repository):
                 _pin(connection, model, environment, reason=pin_reason, actor=actor)
             return record
 
+    def version_before(self, reference: str, environment: str | None) -> tuple[int, bool] | None:
+        """Version of the head that `rollback` without `to_version` restores, and whether it is the default head, which
+        an environment then uses again; None: there is none.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            return activations.version_before(
+                connection, model_referenced(connection, reference), environment
+            )
+
     def pin(
         self,
         reference: str,

@@ -6,18 +6,20 @@ from typing import Any
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.head_wording import describe_difference, describe_head
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.operations.administration.jobs import CancelJob
 from lifelong_core.operations.administration.tokens import EndSessions, NewToken, RevokeToken, Rotation
 from lifelong_core.operations.cycles import ApproveCycle, RejectCycle, ReplayCycle
 from lifelong_core.operations.design.interviews import DiscardInterview
 from lifelong_core.operations.design.recommendations import AttachRecommendation
-from lifelong_core.operations.head_differences import DiffProposal, diff_proposal
+from lifelong_core.operations.head_differences import DiffProposal, describe_damage, diff_proposal
 from lifelong_core.operations.heads import NewHead, NewPin, RollBack, Unpin
 from lifelong_core.operations.labelling_plans import WantedPlan
 from lifelong_core.operations.models import PromoteModel
 from lifelong_core.operations.operation import Call, Context
 from lifelong_core.operations.proposals import AcceptProposal, DismissProposal
 from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
+from lifelong_core.values.errors import ConflictError
 
 _NO_UNDO = "This cannot be undone."
 
@@ -51,6 +53,8 @@ def _publish(context: Context, call: NewHead) -> list[str]:
     return [
         f"A head of {call.model} that {describe_head(head)} serves {_place(call)}, within a second.",
         *_compared(context, call, head),
+        _pinned(context, call, None),
+        *_calibrated(context, call, head),
     ]
 
 
@@ -59,8 +63,42 @@ def _compared(context: Context, call: NewHead, head: PostProcessingHead) -> list
     serving = context.store.heads.serving(call.model, call.environment)
     if serving is None:
         return []
-    present = context.store.heads.get(call.model, serving).head
-    return describe_difference(present, head) or [f"It computes the same as head {serving}."]
+    present = context.store.heads.some(call.model, [serving]).get(serving)
+    if not isinstance(present, HeadRecord):
+        return [describe_damage(serving)]
+    return describe_difference(present.head, head) or [f"It computes the same as head {serving}."]
+
+
+def _pinned(
+    context: Context, call: NewHead | RollBack, reason: str | None, *, is_default: bool = False
+) -> str:
+    """Whether cycles may replace a head after a change; a pin that is there stays.
+
+    Args:
+        context: of the change.
+        call: the change.
+        reason: of a new pin; None: none is wanted.
+        is_default: whether an environment uses the default head after the change.
+    """
+    pins = {pin.environment: pin for pin in context.store.heads.pins(call.model)}
+    pin = pins.get(call.environment) or (pins.get(None) if is_default and reason is None else None)
+    if pin is not None:
+        unused = "" if reason is None else " The new reason is not kept."
+        return f"It stays pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it.{unused}"
+    if reason is not None:
+        return f"It is pinned ({reason!r}): no cycle replaces it."
+    return "It is not pinned: a cycle may replace it."
+
+
+def _calibrated(context: Context, call: NewHead | RollBack, head: PostProcessingHead) -> list[str]:
+    """What a new default head does to the active calibration set of its model."""
+    found = context.store.calibration_sets.of_new_head(call.model, head)
+    if call.environment is not None or found.fitted_on in (None, found.active):
+        return []
+    return [
+        f"Calibration set {found.fitted_on.id}, on which it was fitted, becomes the active one of {call.model}: cycles"
+        " in all environments fit heads on it."
+    ]
 
 
 def _pin(_: Context, call: NewPin) -> list[str]:
@@ -100,14 +138,20 @@ def _place(call: NewHead | NewPin | Unpin | RollBack) -> str:
     return "as the default head" if call.environment is None else f"in {call.environment}"
 
 
-def _roll_back(_: Context, call: RollBack) -> list[str]:
-    which = "The head before the present one" if call.to_version is None else f"Head {call.to_version}"
-    pinned = (
-        "It is not pinned: a cycle may replace it again."
-        if call.pin_reason is None
-        else f"It is pinned ({call.pin_reason!r}): no cycle replaces it."
-    )
-    return [f"{which} of {call.model} decides {_place(call)} again, within a second.", pinned]
+def _roll_back(context: Context, call: RollBack) -> list[str]:
+    heads, to_version = context.store.heads, call.to_version
+    found = (to_version, False) if to_version else heads.version_before(call.model, call.environment)
+    if found is None:
+        raise ConflictError(
+            "no head was in force before the present one.", hint="Publish the head that you want."
+        )
+    version, is_default = found
+    which = f"The default head ({version})" if is_default else f"Head {version}"
+    return [
+        f"{which} of {call.model} decides {_place(call)} again, within a second.",
+        _pinned(context, call, call.pin_reason, is_default=is_default),
+        *_calibrated(context, call, heads.get(call.model, version).head),
+    ]
 
 
 def _start_shadow(_: Context, call: StartShadow) -> list[str]:

@@ -6,9 +6,11 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
-from lifelong_core.store import LogEntry, Prediction, new_prediction_id
-from tests.unit.service.conftest import Service
+from lifelong_core.store import LogEntry, Prediction, new_prediction_id, register_calibration
+from lifelong_core.store.schema import tables
+from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.consoles import OURS, Console
 from tests.unit.service.routes.admin.test_pins_and_proposals import propose
 
@@ -132,9 +134,54 @@ def test_a_refused_form_shows_the_page_with_the_reason(
     assert said in answer.text
 
 
+def test_over_a_damaged_head_one_publishes_and_approves_without_a_comparison(console: Console) -> None:
+    service = console.service
+    cycle, head = propose(service), service.store.heads.get("linear", 1).head
+    with service.store.database.write() as connection:
+        connection.execute(sa.update(tables.heads).where(tables.heads.c.version == 1).values(document="{"))
+    damage = "Head 1 is damaged: nothing can be compared with it."
+    assert damage in console.get(PAGE).text
+    assert console.ask(f"{PAGE}/approve", {"cycle": str(cycle.id)}).status_code == 200
+    answer = service.client.get(f"/v1/admin/cycles/{cycle.id}/diff")
+    assert (answer.status_code, answer.json()["sentences"]) == (200, [damage])
+    assert damage in change(console, "publish", head=head.to_json())
+
+
+def test_a_roll_back_tells_the_pin_that_stays(console: Console) -> None:
+    heads = console.service.store.heads
+    head = heads.get("linear", 1).head
+    change(console, "publish", head=replace(head, assumed_prevalence=[0.2, 0.2, 0.6]).to_json())
+    assert "The default head (1) of linear@1 decides in site-a again" in console.ask(f"{PAGE}/rollback").text
+    assert "It is not pinned: a cycle may replace it." in console.ask(f"{PAGE}/rollback").text
+    heads.pin("linear", environment=None, reason="the default", actor="ann")
+    assert "It stays pinned by ann (&#39;the default&#39;)" in console.ask(f"{PAGE}/rollback").text
+    assert "It is not pinned" in console.ask(f"{PAGE}/rollback", {"to_version": "1"}).text
+    assert "It is pinned (&#39;new&#39;)" in console.ask(f"{PAGE}/rollback", {"pin_reason": "new"}).text
+    heads.pin("linear", environment="site-a", reason="an audit", actor="ann")
+    asked = console.ask(f"{PAGE}/rollback", {"pin_reason": "new"}).text
+    assert (
+        "It stays pinned by ann (&#39;an audit&#39;): no cycle replaces it. The new reason is not kept."
+        in asked
+    )
+    assert "It stays pinned by ann" in console.ask(f"{PAGE}/publish", {"head": head.to_json()}).text
+    nothing = console.ask(f"{DEFAULT}/rollback")
+    assert (nothing.status_code, "No head was in force before" in nothing.text) == (409, True)
+
+
+def test_a_default_head_tells_the_calibration_set_that_it_activates(console: Console) -> None:
+    store = console.service.store
+    model = store.models.get("linear")
+    register_calibration(store, model.reference, calibration(5), actor="ann")
+    told = f"Calibration set {model.calibration_set_id}, on which it was fitted, becomes the active one of linear@1"
+    first = store.heads.get("linear", 1).head.to_json()
+    assert told in console.ask(f"{DEFAULT}/rollback").text
+    assert told in console.ask(f"{DEFAULT}/publish", {"head": first}).text
+    assert told not in console.ask(f"{PAGE}/publish", {"head": first}).text
+
+
 @pytest.mark.parametrize("path", [PAGE, DEFAULT])
 def test_a_form_of_a_lapsed_session_leads_back_to_its_page(console: Console, path: str) -> None:
-    form = re.search(r'action="([^"]*/rollback)"', console.get(path).text)
+    form = re.search(r'action="([^"]*/pin)"', console.get(path).text)
     assert form is not None
     sent = console.service.client.post(form[1], headers=OURS)
     assert sent.headers["Location"] == f"/console/login?next={quote(path)}&unsaved=true"
