@@ -5,6 +5,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from PIL import ImageFile
+
 from lifelong_core.charts.style import STYLE
 from lifelong_core.values.errors import ConfigurationError
 
@@ -22,6 +24,7 @@ def to_pdf(html: str) -> bytes:
     Raises:
         ConfigurationError: WeasyPrint, or a library of the system that it needs, is not installed.
     """
+    truncated = ImageFile.LOAD_TRUNCATED_IMAGES
     try:
         weasyprint: Any = import_module("weasyprint")
     except (ImportError, OSError) as error:
@@ -30,6 +33,9 @@ def to_pdf(html: str) -> bytes:
             hint="Install the extra `pdf` and Pango (Debian: libpango-1.0-0, libpangoft2-1.0-0), or write a page:"
             " --html FILE.",
         ) from error
+    finally:
+        # WeasyPrint lets Pillow read damaged images in the whole process; here they are refused.
+        ImageFile.LOAD_TRUNCATED_IMAGES = truncated
     drawn = re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{drawing_style()}</style>", html)
     return weasyprint.HTML(string=drawn).write_pdf(pdf_identifier=b"")
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import ImageFile
 
 from lifelong.commands.common import open_store
 from lifelong_core.change_control import pdf
@@ -33,6 +34,7 @@ def test_both_files_are_written_where_they_are_asked_for(run: Callable[..., str]
     run("report", "skin", "site-a", "--month", "2026-10", "--html", "a.html", "--pdf", "a.pdf")
     assert "No prediction." in (tmp_path / "a.html").read_text()
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert not ImageFile.LOAD_TRUNCATED_IMAGES, "a library may not switch off a check of images"
 
 
 def test_json_writes_no_file_and_a_false_month_is_named(run: Callable[..., str], tmp_path: Path) -> None:
