@@ -24,10 +24,10 @@ from lifelong_core.entities.change_control import (
 from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.performance import METRICS
 from lifelong_core.entities.registry import Model
-from lifelong_core.operations.administration.head_changes import changes_of, reasons_of
+from lifelong_core.operations.administration.head_changes import changes_of, reasons_of, undamaged_heads
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.store import Store
-from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.access.audit_chain import GENESIS, Anchor
 from lifelong_core.store.cycles.periods import Period
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.values.errors import InvalidInputError
@@ -147,8 +147,9 @@ def show_report(context: Context, call: ShowReport) -> PeriodReport:
                     name: one.estimate.estimates[name] for name in METRICS if name in one.estimate.estimates
                 },
             )
-            for one in store.performance.daily_estimates(model.id, period.environment, since=period.since)
-            if one.due_at < period.until
+            for one in store.performance.daily_estimates(
+                model.id, period.environment, since=period.since, until=period.until
+            )
         ],
         realised=_realised(context, model, period, common["task"], common["class_names"]),
     )
@@ -190,7 +191,7 @@ def _period(
 def _common(context: Context, model: Model, period: Period) -> dict[str, Any]:
     """The fields of a PopulationPeriod."""
     store = context.store
-    task = next(task for task in store.tasks.list() if task.id == model.task_id)
+    task = store.tasks.with_id(model.task_id)
     return {
         "model": model.reference,
         "environment": period.environment,
@@ -225,14 +226,14 @@ def _declined(cycle: Cycle, until: datetime) -> DeclinedChange:
 def _audit(store: Store, model: Model, period: Period, *, newest_only: int | None) -> AuditProof:
     """The entries about the population and its model, and the state of the whole log before the end of the period."""
     newest = store.audit.list(1, until=period.until)
-    anchor = Anchor(newest[0].id, newest[0].digest) if newest else Anchor(0, "0" * 64)
+    anchor = Anchor(newest[0].id, newest[0].digest) if newest else Anchor(0, GENESIS)
     subjects = {model.reference, f"{model.reference}/{period.environment}"}
     listed = store.audit.list(
         MOST_ENTRIES + 1, subjects=subjects, since=period.since, until=period.until, kind="changes"
     )
-    now = store.audit.newest()
     verified = store.audit.verify(newest_only=newest_only)
-    first = 1 if newest_only is None or now is None else max(1, now.sequence - newest_only + 1)
+    last = 0 if verified.newest is None else verified.newest.sequence
+    first = 1 if newest_only is None else max(1, last - newest_only + 1)
     return AuditProof(
         entries=listed[MOST_ENTRIES - 1 :: -1],
         has_more=len(listed) > MOST_ENTRIES,
@@ -260,14 +261,13 @@ def _realised(
         since=period.since,
         until=period.until,
     )
-    costs = {head.version: head.head.costs for head in store.heads.list(model.reference)}
+    error_rates = rates if any(rates) else None
     found: list[RealisedHead] = []
-    for version in np.unique(labelled.head_versions).tolist():
+    versions: list[int] = np.unique(labelled.head_versions).tolist()
+    for version, record in sorted(undamaged_heads(store, model, versions).items()):
         rows = np.flatnonzero(labelled.head_versions == version)
-        if version not in costs:
-            continue
         figures = realised_figures(
-            labelled, rows, costs[version], error_rates=rates if any(rates) else None, confidence=CONFIDENCE
+            labelled, rows, record.head.costs, error_rates=error_rates, confidence=CONFIDENCE
         )
         if figures is not None:
             found.append(

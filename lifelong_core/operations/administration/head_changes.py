@@ -1,7 +1,6 @@
 """The changes of the head that served a population: inputs, evidence, approver and effect of each."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +16,6 @@ from lifelong_core.operations.cycles import affected_figures
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.cycles import MONITOR
 from lifelong_core.store.cycles.periods import Period
-from lifelong_core.store.heads.rows import DamagedHeadError
 
 
 def changes_of(store: Store, model: Model, period: Period, class_names: Sequence[str]) -> list[HeadChange]:
@@ -26,24 +24,30 @@ def changes_of(store: Store, model: Model, period: Period, class_names: Sequence
         store.heads.activations(model.reference),
         store.heads.activations(model.reference, environment=period.environment),
     )
-    heads = _heads(store, model, history, period)
-    versions = [one.head_version for one in history if one.reason == "swap"]
-    cycles = store.population_periods.publishing(model.id, period.environment, versions)
+    pairs = [
+        (before, one)
+        for before, one in zip([None, *history], history, strict=False)
+        if period.since <= one.activated_at < period.until
+    ]
+    heads = undamaged_heads(
+        store, model, {one.head_version for pair in pairs for one in pair if one is not None}
+    )
+    swapped = [one.head_version for _, one in pairs if one.reason == "swap"]
+    cycles = store.population_periods.publishing(model.id, period.environment, swapped)
     affected = store.swaps.figures([cycle.id for cycle in cycles.values()])
     changes: list[HeadChange] = []
-    for before, one in zip([None, *history], history, strict=False):
-        if not period.since <= one.activated_at < period.until:
-            continue
+    for before, one in pairs:
+        head = heads.get(one.head_version)
         cycle = cycles.get(one.head_version) if one.reason == "swap" else None
         figures = None if cycle is None else affected.get(cycle.id)
-        replaced = heads.get(before.head_version) if before is not None else None
+        replaced = None if before is None else heads.get(before.head_version)
         changes.append(
             HeadChange(
-                **_head_fields(one, heads.get(one.head_version)),
+                **_head_fields(one, head),
                 decision=_decision(one, cycle),
                 cycle=None if cycle is None else cycle.id,
                 samples=None if cycle is None else cycle.window_samples,
-                shares=_shares(replaced, heads.get(one.head_version), cycle, class_names),
+                shares=_shares(replaced, head, cycle, class_names),
                 reasons=[] if cycle is None else reasons_of(cycle),
                 verification=[] if cycle is None else _verification(cycle.report),
                 affected=None if figures is None else affected_figures(figures),
@@ -52,18 +56,10 @@ def changes_of(store: Store, model: Model, period: Period, class_names: Sequence
     return changes
 
 
-def _heads(
-    store: Store, model: Model, history: Sequence[Activation], period: Period
-) -> dict[int, HeadRecord]:
-    """The undamaged heads of the changes in the period, and those before them, by version."""
-    found: dict[int, HeadRecord] = {}
-    for before, one in zip([None, *history], history, strict=False):
-        if not period.since <= one.activated_at < period.until:
-            continue
-        for change in filter(None, (before, one)):
-            with suppress(DamagedHeadError):
-                found[change.head_version] = store.heads.get(model.reference, change.head_version)
-    return found
+def undamaged_heads(store: Store, model: Model, versions: Collection[int]) -> dict[int, HeadRecord]:
+    """The undamaged ones of these heads, by version."""
+    found = store.heads.some(model.reference, versions)
+    return {version: head for version, head in found.items() if isinstance(head, HeadRecord)}
 
 
 def _served(default: Sequence[Activation], own: Sequence[Activation]) -> list[Activation]:

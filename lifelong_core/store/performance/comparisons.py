@@ -40,17 +40,25 @@ class CycleEstimate:
 class PerformanceComparisons(Repository):
     """Reads estimates; stores one comparison per population."""
 
-    def daily_estimates(self, model_id: int, environment: str, *, since: datetime) -> list[CycleEstimate]:
-        """The last estimate of each day and head version among the cycles due since then, oldest first.
+    def daily_estimates(
+        self, model_id: int, environment: str, *, since: datetime, until: datetime | None = None
+    ) -> list[CycleEstimate]:
+        """The last estimates of each day and head version, of cycles due since then and before `until`, oldest first.
 
         Cycles without an estimate, and estimates that this version cannot read, are left out.
         """
-        of_population = (_cycles.c.model_id == model_id, _cycles.c.environment == environment)
+        chosen = [
+            _cycles.c.model_id == model_id,
+            _cycles.c.environment == environment,
+            _cycles.c.due_at >= since,
+        ]
+        if until is not None:
+            chosen.append(_cycles.c.due_at < until)
         performance = _cycles.c.report["performance"]
         has_estimate = performance.as_string().is_not(None)
         cycles = (
             sa.select(_cycles.c.id, _cycles.c.due_at, _cycles.c.head_version)
-            .where(*of_population, _cycles.c.due_at >= since, has_estimate)
+            .where(*chosen, has_estimate)
             .order_by(_cycles.c.due_at, _cycles.c.id)
         )
         with self._database.read() as connection:

@@ -153,7 +153,9 @@ def test_the_report_counts_decisions_and_judges_labels(
     html = report_html(report)
     assert html.count("<figure") >= 4
     assert "Prevalence of malignant" in html
-    assert shown_report(store, settings, "2020-01").served == []
+    assert [set(day.metrics) for day in report.estimated] == [{"AC", "EC"}]
+    long_ago = shown_report(store, settings, "2020-01")
+    assert (long_ago.served, long_ago.windows, long_ago.estimated) == ([], [], [])
     assert "No prediction." in report_html(shown_report(store, settings, "2020-01"))
 
 
@@ -219,6 +221,16 @@ def test_a_service_claims_no_more_than_it_verified(
     dossier = change_control.show_dossier(context(store, settings, may_take_long=False), call)
     assert dossier.audit.verified_from is None
     assert "Not verified" in dossier_html(dossier)
+
+
+def test_realised_figures_allow_for_wrong_labels(store: Store, settings: Settings, swapped: Model) -> None:
+    def interval(error_rate: float) -> tuple[float, float]:
+        stated = settings.model_copy(update={"label_error_rate": error_rate})
+        (realised,) = shown_report(store, stated).realised
+        return realised.metrics["AC"].low, realised.metrics["AC"].high
+
+    (low, high), (lower, higher) = interval(0.0), interval(0.1)
+    assert lower < low < high < higher
 
 
 def test_a_request_counts_no_more_than_it_may(
