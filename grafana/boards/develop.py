@@ -149,8 +149,8 @@ def _trials() -> list[Panel]:
         ),
         show_table(
             "Models on trial",
-            "Candidates as shadow (they decide, and nobody gets their answers) or canary (they answer a share of the"
-            " requests): estimated accuracy and expected cost beside the shift in each environment.",
+            "Candidates as shadow (they decide, and clients do not get their answers) or canary (they answer a share"
+            " of the requests): estimated accuracy and expected cost beside the shift in each environment.",
             [
                 Column(
                     "Candidate",
